@@ -1,0 +1,162 @@
+//! `muster up`: the whole product in one process.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use muster_apiserver::access::Role;
+use muster_apiserver::api::{Api, Settings};
+use muster_apiserver::serve::{Listening, serve};
+use muster_apiserver::shutdown::Shutdown;
+use muster_apiserver::{certs, garbage, kinds};
+use muster_ports::clock::{Clock, SystemClock};
+use muster_ports::store::{History, Store};
+use muster_store_sql::SqliteLog;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+use crate::cli::{Globals, UpArgs};
+use crate::data_dir::{DataDir, kubeconfig_text, server_url, write_private};
+
+/// Name of the token that the first start makes.
+const ADMIN: &str = "admin";
+
+/// Runs the server until it is told to stop.
+pub fn run(globals: &Globals, args: &UpArgs) -> anyhow::Result<ExitCode> {
+    let filter = EnvFilter::try_new(&globals.log)
+        .with_context(|| format!("--log {} is not a log filter; try --log debug", globals.log))?;
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let data = DataDir::choose(globals.data.as_deref())?;
+    data.create()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(up(&data, args))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn up(data: &DataDir, args: &UpArgs) -> anyhow::Result<()> {
+    let (listener, address) = listen(&args.listen).await?;
+    let (listening, ca) = choose_listening(data, args, address)?;
+    let store = open_store(data, args)?;
+    let shutdown = Shutdown::default();
+    stop_on_signals(shutdown.clone())?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let registry = kinds::registry();
+    let api = Api::new(registry.clone(), store.clone(), clock.clone(), settings(args), shutdown.clone());
+    let scheme = if listening.tls.is_some() { "https" } else { "http" };
+    let url = server_url(scheme, address);
+    write_access(data, &api, &url, ca.as_deref()).await?;
+    let garbage = tokio::spawn(garbage::collect(store.clone(), registry, clock, shutdown.clone()));
+    announce(data, &url);
+    serve(api, listener, listening, shutdown.clone()).await;
+    shutdown.request();
+    garbage.await.context("the garbage collector ended badly")?;
+    store.close();
+    tracing::info!("stopped");
+    Ok(())
+}
+
+async fn listen(asked: &str) -> anyhow::Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind(asked).await.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AddrInUse => anyhow::anyhow!(
+            "{asked} is in use by another program; choose another address with --listen, for example \
+             --listen 127.0.0.1:0"
+        ),
+        _ => anyhow::anyhow!("cannot listen on {asked}: {error}; choose an address with --listen HOST:PORT"),
+    })?;
+    let address = listener.local_addr()?;
+    Ok((listener, address))
+}
+
+/// TLS and plain HTTP on this address, and the authority clients have to trust.
+fn choose_listening(
+    data: &DataDir,
+    args: &UpArgs,
+    address: SocketAddr,
+) -> anyhow::Result<(Listening, Option<String>)> {
+    let loopback = address.ip().is_loopback();
+    if let (Some(cert), Some(key)) = (&args.tls_cert, &args.tls_key) {
+        let tls = certs::load(cert, key)?;
+        let trust = fs::read_to_string(cert)?;
+        return Ok((Listening { tls: Some(tls), plain: loopback || args.insecure_http }, Some(trust)));
+    }
+    if !loopback && args.insecure_http {
+        tracing::warn!(%address, "plain HTTP: everybody on the network can read the tokens");
+        return Ok((Listening { tls: None, plain: true }, None));
+    }
+    if !loopback && !args.tls_generate {
+        bail!(
+            "{address} can be reached from other machines, which needs TLS: give --tls-generate, or --tls-cert and \
+             --tls-key, or --insecure-http if you know what you do"
+        );
+    }
+    let (names, addresses) = args.certificate_names(address.ip());
+    let identity = data.identity(&names, &addresses)?;
+    let tls = certs::load(&identity.cert, &identity.key)?;
+    Ok((Listening { tls: Some(tls), plain: loopback }, Some(fs::read_to_string(identity.ca)?)))
+}
+
+fn open_store(data: &DataDir, args: &UpArgs) -> anyhow::Result<Store> {
+    let log = SqliteLog::open(&data.database())?;
+    let history = History {
+        max_changes: args.limits.history_changes,
+        max_age: args.limits.history_age.as_std(),
+        ..History::default()
+    };
+    Ok(Store::open(log, history, SystemClock)?)
+}
+
+fn settings(args: &UpArgs) -> Settings {
+    Settings {
+        max_body: args.limits.max_body,
+        max_watches: args.limits.max_watches,
+        requests_per_second: args.limits.max_requests,
+        bookmark_every: args.limits.bookmark_interval.as_std(),
+        ..Settings::default()
+    }
+}
+
+/// Makes the admin token on the first start, and writes a kubeconfig for this address.
+async fn write_access(data: &DataDir, api: &Api, url: &str, ca: Option<&str>) -> anyhow::Result<()> {
+    let path = data.admin_token();
+    let kept = fs::read_to_string(&path).ok().map(|secret| secret.trim().to_owned());
+    let valid = kept.filter(|secret| api.tokens().authenticate(secret, &SystemClock).is_some());
+    let secret = match valid {
+        Some(secret) => secret,
+        None => {
+            // The file was lost: the old secret cannot be recovered, so it is replaced.
+            if api.tokens().exists(ADMIN) {
+                api.tokens().revoke(ADMIN).await?;
+            }
+            let secret = api.tokens().create(ADMIN, Role::Admin, None, SystemClock.now()).await?;
+            write_private(&path, &format!("{secret}\n"))?;
+            secret
+        }
+    };
+    write_private(&data.kubeconfig(), &kubeconfig_text(url, ca, &secret))
+}
+
+fn announce(data: &DataDir, url: &str) {
+    let kubeconfig = data.kubeconfig().display().to_string();
+    println!(
+        "Muster is ready.\n\n  API         {url}\n  kubeconfig  {kubeconfig}\n  data        {}\n\nTry:\n  \
+         export KUBECONFIG={kubeconfig}\n  kubectl api-resources --api-group=muster.dev\n  \
+         kubectl explain task.spec\n  muster get tasks\n\nStop with Ctrl-C.",
+        data.path().display()
+    );
+}
+
+fn stop_on_signals(shutdown: Shutdown) -> anyhow::Result<()> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::spawn(async move {
+        tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+        tracing::info!("stopping; once more ends at once");
+        shutdown.request();
+        tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+        std::process::exit(130);
+    });
+    Ok(())
+}

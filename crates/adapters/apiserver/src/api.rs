@@ -1,0 +1,431 @@
+//! From a request to its answer: who, what, may they, do it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Limited};
+use hyper::header::AUTHORIZATION;
+use hyper::{HeaderMap, Method, Request, StatusCode};
+use muster_ports::clock::Clock;
+use muster_ports::store::Store;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use crate::access::{Ask, Role, TOKENS, User, authorize};
+use crate::call::Call;
+use crate::continuation::Continuations;
+use crate::kind::Part;
+use crate::metrics::Metrics;
+use crate::negotiate::{aggregated_discovery, choose_form};
+use crate::options::Options;
+use crate::rates::Rates;
+use crate::refusal::Refusal;
+use crate::registry::Registry;
+use crate::respond::{self, Reply};
+use crate::shutdown::Shutdown;
+use crate::target::{ResourcePath, Target, parse_target};
+use crate::tokens::Tokens;
+use crate::verbs;
+use crate::{discovery, openapi, reviews};
+
+/// Limits and habits of the server.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Largest request body.
+    pub max_body: usize,
+    /// Longest path and query.
+    pub max_uri: usize,
+    /// Watches open at once.
+    pub max_watches: usize,
+    /// Requests per second and token; twice that at once; zero is no limit.
+    pub requests_per_second: u32,
+    /// How long a client may take to send a body.
+    pub body_timeout: Duration,
+    /// How often a watch says where it is.
+    pub bookmark_every: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            max_body: 3 * 1024 * 1024,
+            max_uri: 8 * 1024,
+            max_watches: 10_000,
+            requests_per_second: 20_000,
+            body_timeout: Duration::from_secs(30),
+            bookmark_every: Duration::from_mins(1),
+        }
+    }
+}
+
+/// The server without its sockets.
+pub struct Api {
+    pub(crate) registry: Registry,
+    pub(crate) store: Store,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) settings: Settings,
+    pub(crate) tokens: Tokens,
+    pub(crate) continuations: Continuations,
+    pub(crate) watches: Arc<Semaphore>,
+    pub(crate) shutdown: Shutdown,
+    rates: Rates,
+    metrics: Metrics,
+    /// Discovery and OpenAPI documents by path; the kinds do not change while the server runs.
+    openapi_index: String,
+}
+
+impl Api {
+    /// A server of `registry` over `store`.
+    pub fn new(
+        registry: Registry,
+        store: Store,
+        clock: Arc<dyn Clock>,
+        settings: Settings,
+        shutdown: Shutdown,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            openapi_index: openapi::index(&registry).to_string(),
+            registry,
+            tokens: Tokens::new(store.clone()),
+            store,
+            clock,
+            continuations: Continuations::default(),
+            watches: Arc::new(Semaphore::new(settings.max_watches)),
+            rates: Rates::new(settings.requests_per_second),
+            metrics: Metrics::default(),
+            settings,
+            shutdown,
+        })
+    }
+
+    /// The tokens of the server's store.
+    pub fn tokens(&self) -> &Tokens {
+        &self.tokens
+    }
+
+    /// Answers a request. Never fails: a refusal is an answer.
+    pub async fn handle<B>(self: Arc<Self>, request: Request<B>) -> Reply
+    where
+        B: hyper::body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let started = Instant::now();
+        let mut label = Label::default();
+        let reply = match self.answer(request, &mut label).await {
+            Ok(reply) => reply,
+            Err(refusal) => {
+                tracing::debug!(verb = label.verb, resource = label.resource, code = refusal.code.as_u16(), %refusal, "refused");
+                respond::refusal(&refusal)
+            }
+        };
+        self.metrics.answered(
+            label.verb,
+            &label.resource,
+            reply.status().as_u16(),
+            started.elapsed().as_secs_f64(),
+        );
+        reply
+    }
+
+    async fn answer<B>(self: &Arc<Self>, request: Request<B>, label: &mut Label) -> Result<Reply, Refusal>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (head, body) = request.into_parts();
+        let length = head.uri.path_and_query().map_or(0, |text| text.as_str().len());
+        if length > self.settings.max_uri {
+            return Err(Refusal::uri_too_long(self.settings.max_uri));
+        }
+        let target = parse_target(head.uri.path());
+        let is_read = matches!(head.method, Method::GET | Method::HEAD);
+        if let (Target::Health(_) | Target::Version, true) = (&target, is_read) {
+            return Ok(self.public(&target, head.uri.query().unwrap_or_default()));
+        }
+        let user = self.authenticate(&head.headers)?;
+        if !self.rates.take(&user.name, self.clock.now()) {
+            self.metrics.turned_away("rate");
+            return Err(Refusal::too_many(format!(
+                "more than {} requests per second with token \"{}\"",
+                self.settings.requests_per_second, user.name
+            )));
+        }
+        match target {
+            Target::Resource(path) => {
+                let query = head.uri.query().unwrap_or_default();
+                let options = Options::parse(query)?;
+                let verb = verb_of(&head.method, &path, &options)?;
+                label.verb = verb;
+                self.resource(verb, path, options, user, head.headers, body, label).await
+            }
+            Target::Tokens(name) => {
+                label.verb = "tokens";
+                let body = self.read_body(body).await?;
+                self.token_request(&head.method, name, &user, &body).await
+            }
+            document if is_read => self.document(&document, &head.headers),
+            Target::Unknown => Err(Refusal::no_such_path()),
+            _ => Err(Refusal::method_not_allowed()),
+        }
+    }
+
+    fn authenticate(&self, headers: &HeaderMap) -> Result<User, Refusal> {
+        let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let secret = header
+            .and_then(|header| header.strip_prefix("Bearer ").or_else(|| header.strip_prefix("bearer ")));
+        let Some(secret) = secret else {
+            self.metrics.turned_away("no token");
+            return Err(Refusal::unauthorized(
+                "Unauthorized: send a bearer token; `muster token create` makes one",
+            ));
+        };
+        self.tokens.authenticate(secret.trim(), &*self.clock).ok_or_else(|| {
+            self.metrics.turned_away("bad token");
+            Refusal::unauthorized("Unauthorized: the token is unknown, expired or revoked")
+        })
+    }
+
+    async fn read_body<B>(&self, body: B) -> Result<Bytes, Refusal>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let most = self.settings.max_body;
+        let whole = Limited::new(body, most).collect();
+        match tokio::time::timeout(self.settings.body_timeout, whole).await {
+            Ok(Ok(collected)) => Ok(collected.to_bytes()),
+            Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
+                Err(Refusal::too_large(format!("the request body is larger than {most} bytes")))
+            }
+            Ok(Err(error)) => {
+                Err(Refusal::bad_request(format!("the request body could not be read: {error}")))
+            }
+            Err(_) => Err(Refusal::bad_request("the request body was not sent in time")),
+        }
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the parts of one request, taken apart once")]
+    async fn resource<B>(
+        self: &Arc<Self>,
+        verb: &'static str,
+        path: ResourcePath,
+        options: Options,
+        user: User,
+        headers: HeaderMap,
+        body: B,
+        label: &mut Label,
+    ) -> Result<Reply, Refusal>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        if verb == "create" && path.name.is_none() && discovery::is_review(&path.group, &path.plural) {
+            let body = self.read_body(body).await?;
+            let question = crate::negotiate::parse_yaml(&body)?;
+            let answer = reviews::answer(self, &user, &path.group, &path.plural, &question);
+            return answer
+                .unwrap_or_else(|| Err(Refusal::no_such_path()))
+                .map(|answer| respond::document(StatusCode::CREATED, &answer));
+        }
+        let kind = self.registry.find(&path.group, &path.version, &path.plural);
+        let kind = kind.ok_or_else(Refusal::no_such_path)?.clone();
+        label.resource.clone_from(&kind.info().plural);
+        authorize(&user, &Ask { verb, group: &path.group, resource: &path.plural })?;
+        let part = match path.subresource.as_deref() {
+            None => Part::Main,
+            Some("status") if kind.info().has_status => Part::Status,
+            Some(_) => return Err(Refusal::no_such_path()),
+        };
+        let namespace = match (kind.info().namespaced, path.namespace) {
+            (true, namespace) => namespace,
+            (false, None) => Some(String::new()),
+            (false, Some(_)) => return Err(Refusal::no_such_path()),
+        };
+        if let Some(namespace) = namespace.as_deref().filter(|namespace| !namespace.is_empty()) {
+            muster_types::name_rules::dns1123_label(namespace).map_err(|why| {
+                Refusal::bad_request(format!("the namespace \"{namespace}\" is not valid: {why}"))
+            })?;
+        }
+        if kind.info().namespaced && namespace.is_none() && path.name.is_some() {
+            return Err(Refusal::no_such_path());
+        }
+        let form = choose_form(&headers)?;
+        let api = self.clone();
+        let name = path.name;
+        let mut call =
+            Call { api, kind, namespace, name, part, options, form, user, headers, warnings: Vec::new() };
+        let mut reply = self.carry_out(verb, &mut call, body).await?;
+        respond::warn(&mut reply, &call.warnings);
+        Ok(reply)
+    }
+
+    async fn carry_out<B>(&self, verb: &'static str, call: &mut Call, body: B) -> Result<Reply, Refusal>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        match verb {
+            "get" => {
+                let stored = call.fetch()?;
+                call.show(StatusCode::OK, &stored)
+            }
+            "list" => verbs::list::list(call),
+            "watch" => {
+                if let Some(name) = &call.name {
+                    // The old way to watch one object.
+                    let only = format!("metadata.name={name}");
+                    call.options.fields =
+                        only.parse().map_err(|error: muster_types::field_selector::FieldSelectorError| {
+                            Refusal::bad_request(error.to_string())
+                        })?;
+                }
+                verbs::watch::watch(call)
+            }
+            "create" => verbs::create::create(call, &self.read_body(body).await?).await,
+            "update" => verbs::update::replace(call, &self.read_body(body).await?).await,
+            "patch" => verbs::patch::patch_object(call, &self.read_body(body).await?).await,
+            "delete" => verbs::delete::delete_object(call, &self.read_body(body).await?).await,
+            "deletecollection" => verbs::delete::delete_collection(call, &self.read_body(body).await?).await,
+            _ => Err(Refusal::method_not_allowed()),
+        }
+    }
+
+    /// What anybody may ask.
+    fn public(&self, target: &Target, query: &str) -> Reply {
+        match target {
+            Target::Version => respond::document(StatusCode::OK, &version()),
+            _ if self.shutdown.is_requested() => {
+                respond::text(StatusCode::SERVICE_UNAVAILABLE, "shutting down")
+            }
+            _ if query.contains("verbose") => respond::text(
+                StatusCode::OK,
+                format!(
+                    "[+]store ok: revision {}, durability fsync\nhealthz check passed\n",
+                    self.store.revision()
+                ),
+            ),
+            _ => respond::text(StatusCode::OK, "ok"),
+        }
+    }
+
+    fn document(&self, target: &Target, headers: &HeaderMap) -> Result<Reply, Refusal> {
+        let registry = &self.registry;
+        let found = match target {
+            Target::CoreVersions | Target::Groups => {
+                let core = *target == Target::CoreVersions;
+                if let Some(version) = aggregated_discovery(headers) {
+                    let document = discovery::aggregated(registry, version, core);
+                    let mut reply = respond::document(StatusCode::OK, &document);
+                    let content_type = format!(
+                        "application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
+                    );
+                    if let Ok(value) = content_type.parse() {
+                        reply.headers_mut().insert(hyper::header::CONTENT_TYPE, value);
+                    }
+                    return Ok(reply);
+                }
+                Some(if core { discovery::core_versions() } else { discovery::groups(registry) })
+            }
+            Target::Group(name) => discovery::group(registry, name),
+            Target::Resources { group, version } => discovery::resources(registry, group, version),
+            Target::OpenApiIndex => return Ok(respond::json(StatusCode::OK, self.openapi_index.clone())),
+            Target::OpenApi { group, version } => openapi::document(registry, group, version),
+            Target::Metrics => {
+                self.metrics.watches.set(
+                    i64::try_from(self.settings.max_watches - self.watches.available_permits())
+                        .unwrap_or(i64::MAX),
+                );
+                let text = self.metrics.render(&self.store);
+                let mut reply = respond::text(StatusCode::OK, text);
+                let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+                reply.headers_mut().insert(
+                    hyper::header::CONTENT_TYPE,
+                    hyper::header::HeaderValue::from_static(content_type),
+                );
+                return Ok(reply);
+            }
+            _ => None,
+        };
+        found.map(|document| respond::document(StatusCode::OK, &document)).ok_or_else(Refusal::no_such_path)
+    }
+
+    async fn token_request(
+        &self,
+        method: &Method,
+        name: Option<String>,
+        user: &User,
+        body: &[u8],
+    ) -> Result<Reply, Refusal> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        struct Wanted {
+            name: String,
+            role: Role,
+            lifetime_seconds: Option<i64>,
+        }
+        let verb = match (method, &name) {
+            (&Method::GET, None) => "list",
+            (&Method::POST, None) => "create",
+            (&Method::DELETE, Some(_)) => "delete",
+            _ => return Err(Refusal::method_not_allowed()),
+        };
+        authorize(user, &Ask { verb, group: "auth.muster.dev", resource: TOKENS })?;
+        match name {
+            None if verb == "list" => Ok(respond::document(StatusCode::OK, &self.tokens.list())),
+            None => {
+                let wanted: Wanted = serde_json::from_slice(body).map_err(|error| {
+                    Refusal::bad_request(format!("the body is not a token request: {error}"))
+                })?;
+                let now = self.clock.now();
+                let made =
+                    self.tokens.create(&wanted.name, wanted.role, wanted.lifetime_seconds, now).await?;
+                let answer = json!({ "name": wanted.name, "role": wanted.role, "token": made });
+                Ok(respond::document(StatusCode::CREATED, &answer))
+            }
+            Some(name) => {
+                self.tokens.revoke(&name).await?;
+                Ok(respond::document(StatusCode::OK, &json!({ "name": name, "revoked": true })))
+            }
+        }
+    }
+}
+
+/// What a request is counted as.
+#[derive(Default)]
+struct Label {
+    verb: &'static str,
+    resource: String,
+}
+
+fn verb_of(method: &Method, path: &ResourcePath, options: &Options) -> Result<&'static str, Refusal> {
+    let named = path.name.is_some();
+    match (method.as_str(), named) {
+        ("GET" | "HEAD", _) if options.watch => Ok("watch"),
+        ("GET" | "HEAD", true) => Ok("get"),
+        ("GET" | "HEAD", false) => Ok("list"),
+        ("POST", false) => Ok("create"),
+        ("PUT", true) => Ok("update"),
+        ("PATCH", true) => Ok("patch"),
+        ("DELETE", true) if path.subresource.is_none() => Ok("delete"),
+        ("DELETE", false) => Ok("deletecollection"),
+        _ => Err(Refusal::method_not_allowed()),
+    }
+}
+
+/// What `/version` says. The numbers are those of the Kubernetes API conventions that are followed.
+fn version() -> Value {
+    json!({
+        "major": "1",
+        "minor": "36",
+        "gitVersion": concat!("v1.36.0+muster-", env!("CARGO_PKG_VERSION")),
+        "gitCommit": "",
+        "gitTreeState": "",
+        "buildDate": "",
+        "goVersion": "",
+        "compiler": "rustc",
+        "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
+        "muster": env!("CARGO_PKG_VERSION"),
+    })
+}

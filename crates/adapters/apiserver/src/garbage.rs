@@ -1,0 +1,336 @@
+//! Cascading deletion: dependents go with their owners, as in Kubernetes.
+//!
+//! A [`Graph`] remembers which objects name which owner. Whenever an object may be affected it is looked at again,
+//! and [`decide`] says what to do from its metadata, its owners and its dependents alone. Every write states the
+//! revision it was decided on, so a race only means another look.
+
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use muster_ports::clock::Clock;
+use muster_ports::store::{
+    Batch, Change, CommitError, Key, Precondition, Store, Stored, WatchError, WatchScope, Write,
+};
+use muster_types::Timestamp;
+use muster_types::metadata::{Metadata, OwnerReference};
+use serde::Deserialize;
+
+use crate::encode::Encoded;
+use crate::kind::Input;
+use crate::refusal::Refusal;
+use crate::registry::Registry;
+use crate::shutdown::Shutdown;
+
+/// The finalizer of an object whose dependents go first.
+pub const FOREGROUND: &str = "foregroundDeletion";
+/// The finalizer of an object whose dependents stay.
+pub const ORPHAN: &str = "orphan";
+
+/// Objects looked at between two commits.
+const SLICE: usize = 256;
+
+/// Who depends on whom.
+#[derive(Debug, Default)]
+struct Graph {
+    dependents: HashMap<String, HashSet<Key>>,
+}
+
+/// What an owner reference points at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// It is there, or of a kind we know nothing about.
+    Solid,
+    /// It is there and waits for its dependents to go.
+    Waiting,
+    /// It is not there.
+    Absent,
+}
+
+/// What is to happen to an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Decision {
+    /// Nothing.
+    Keep,
+    /// It goes; with its dependents first if told so.
+    Delete { foreground: bool },
+    /// It forgets these owners.
+    Forget(BTreeSet<String>),
+    /// It no longer waits for its dependents.
+    Release(&'static str),
+    /// Its dependents are looked at first.
+    Wait,
+}
+
+/// Carries out cascading deletion until shutdown.
+pub async fn collect(store: Store, registry: Registry, clock: Arc<dyn Clock>, shutdown: Shutdown) {
+    while !shutdown.is_requested() {
+        tokio::select! {
+            () = shutdown.requested() => return,
+            // Fell behind the history: start over from what is there.
+            ended = follow(&store, &registry, &*clock) => if ended == WatchError::Closed { return },
+        }
+    }
+}
+
+async fn follow(store: &Store, registry: &Registry, clock: &dyn Clock) -> WatchError {
+    let mut collector =
+        Collector { store, registry, clock, graph: Graph::default(), queue: Queue::default() };
+    let mut watch = match store.watch(WatchScope::All, store.revision()) {
+        Ok(watch) => watch,
+        Err(error) => return error,
+    };
+    for kind in registry.kinds() {
+        let resource = &kind.info().resource;
+        for stored in store.snapshot(resource).range(None, None) {
+            if concerns(stored) {
+                let key = Key { resource: resource.clone(), path: stored.path.clone() };
+                collector.graph.add(&key, stored);
+                collector.queue.push(key);
+            }
+        }
+    }
+    loop {
+        while !collector.queue.is_empty() {
+            collector.look_at_some().await;
+            match watch.poll_page(SLICE) {
+                Ok(changes) => changes.iter().for_each(|change| collector.observe(change)),
+                Err(error) => return error,
+            }
+        }
+        match watch.next(SLICE).await {
+            Ok(changes) => changes.iter().for_each(|change| collector.observe(change)),
+            Err(error) => return error,
+        }
+    }
+}
+
+struct Collector<'a> {
+    store: &'a Store,
+    registry: &'a Registry,
+    clock: &'a dyn Clock,
+    graph: Graph,
+    queue: Queue,
+}
+
+/// Keys to look at, each once.
+#[derive(Debug, Default)]
+struct Queue {
+    order: VecDeque<Key>,
+    waiting: HashSet<Key>,
+}
+
+impl Queue {
+    fn push(&mut self, key: Key) {
+        if self.waiting.insert(key.clone()) {
+            self.order.push_back(key);
+        }
+    }
+
+    fn pop(&mut self) -> Option<Key> {
+        let key = self.order.pop_front()?;
+        self.waiting.remove(&key);
+        Some(key)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+}
+
+impl Collector<'_> {
+    fn observe(&mut self, change: &Change) {
+        let key = change.key();
+        if let Some(previous) = change.previous.as_ref().filter(|previous| concerns(previous)) {
+            for owner in self.graph.remove(&key, previous) {
+                self.queue.extend(self.owner_key(&key, &owner));
+            }
+        }
+        if change.deleted {
+            if let Some(uid) = metadata_of(&change.object).map(|metadata| metadata.uid) {
+                let dependents = self.graph.dependents.get(&uid).into_iter().flatten();
+                dependents.cloned().for_each(|dependent| self.queue.push(dependent));
+            }
+        } else if concerns(&change.object) {
+            self.graph.add(&key, &change.object);
+            self.queue.push(key);
+        }
+    }
+
+    /// Looks at some objects and commits what was decided, all at once.
+    async fn look_at_some(&mut self) {
+        let mut writes = Vec::new();
+        while writes.len() < SLICE
+            && let Some(key) = self.queue.pop()
+        {
+            match self.look_at(&key) {
+                Ok(Some(write)) => writes.push((key, write)),
+                Ok(None) => {}
+                Err(refusal) => {
+                    tracing::warn!(%key, %refusal, "an object cannot be looked at for its owners")
+                }
+            }
+        }
+        let commits = writes.into_iter().map(|(key, write)| async {
+            let outcome = self.store.commit(Batch::of(write)).await;
+            (key, outcome)
+        });
+        for (key, outcome) in join_all(commits).await {
+            match outcome {
+                Ok(_) => {}
+                Err(CommitError::Conflict { .. }) => self.queue.push(key),
+                Err(error) => tracing::warn!(%key, %error, "cascading deletion is held up"),
+            }
+        }
+    }
+
+    fn look_at(&mut self, key: &Key) -> Result<Option<Write>, Refusal> {
+        let Some(stored) = self.store.get(key) else { return Ok(None) };
+        let Some(metadata) = metadata_of(&stored) else { return Ok(None) };
+        let owners: Vec<_> = metadata.owner_references.iter().map(|owner| self.owner(key, owner)).collect();
+        let dependents = self.graph.dependents.get(&metadata.uid).map_or(0, HashSet::len);
+        let blocking = if has(&metadata, FOREGROUND) { self.blocking(&metadata.uid) } else { 0 };
+        let decision = decide(&metadata, &owners, dependents, blocking);
+        if matches!(decision, Decision::Wait)
+            || has(&metadata, ORPHAN) && metadata.deletion_timestamp.is_some()
+        {
+            let waiting = self.graph.dependents.get(&metadata.uid).into_iter().flatten();
+            for dependent in waiting.cloned().collect::<Vec<_>>() {
+                self.queue.push(dependent);
+            }
+        }
+        self.write(key, &stored, decision)
+    }
+
+    fn write(&self, key: &Key, stored: &Arc<Stored>, decision: Decision) -> Result<Option<Write>, Refusal> {
+        let kind = self.registry.kinds().find(|kind| kind.info().resource == key.resource);
+        let Some(kind) = kind else { return Ok(None) };
+        let expect = Precondition::At(stored.revision);
+        let mut object = kind.decode(Input::Json(stored.json()))?.object;
+        let metadata = object.metadata_mut();
+        match decision {
+            Decision::Keep | Decision::Wait => return Ok(None),
+            Decision::Forget(uids) => metadata.owner_references.retain(|owner| !uids.contains(&owner.uid)),
+            Decision::Release(finalizer) => metadata.finalizers.retain(|known| known != finalizer),
+            Decision::Delete { foreground } => {
+                if foreground && !has(metadata, FOREGROUND) {
+                    metadata.finalizers.push(FOREGROUND.to_owned());
+                }
+                metadata.deletion_timestamp =
+                    Some(Timestamp::from_second(self.clock.now().0.div_euclid(1000)));
+                metadata.deletion_grace_period_seconds = Some(0);
+                metadata.generation += 1;
+            }
+        }
+        if metadata.deletion_timestamp.is_some() && metadata.finalizers.is_empty() {
+            return Ok(Some(Write::Delete { key: key.clone(), expect }));
+        }
+        let draft = Encoded::new(&mut *object)?.into_draft()?;
+        Ok(Some(Write::Put { key: key.clone(), expect, draft }))
+    }
+
+    fn owner_key(&self, dependent: &Key, owner: &OwnerReference) -> Option<Key> {
+        let info = self.registry.find_kind(&owner.api_version, &owner.kind)?.info();
+        let namespace = dependent.path.split_once('/').map_or("", |(namespace, _)| namespace);
+        Some(Key::new(&info.resource, if info.namespaced { namespace } else { "" }, &owner.name))
+    }
+
+    fn owner(&self, dependent: &Key, owner: &OwnerReference) -> Owner {
+        let Some(key) = self.owner_key(dependent, owner) else { return Owner::Solid };
+        let found = self.store.get(&key).and_then(|stored| metadata_of(&stored));
+        match found.filter(|metadata| metadata.uid == owner.uid) {
+            None => Owner::Absent,
+            Some(metadata) if metadata.deletion_timestamp.is_some() && has(&metadata, FOREGROUND) => {
+                Owner::Waiting
+            }
+            // Its dependents are to forget it.
+            Some(metadata) if metadata.deletion_timestamp.is_some() && has(&metadata, ORPHAN) => {
+                Owner::Absent
+            }
+            Some(_) => Owner::Solid,
+        }
+    }
+
+    /// Dependents that an owner waits for.
+    fn blocking(&self, uid: &str) -> usize {
+        let dependents = self.graph.dependents.get(uid).into_iter().flatten();
+        dependents
+            .filter_map(|key| metadata_of(&*self.store.get(key)?))
+            .filter(|metadata| {
+                let mut owners = metadata.owner_references.iter();
+                owners.any(|owner| owner.uid == uid && owner.block_owner_deletion == Some(true))
+            })
+            .count()
+    }
+}
+
+impl Queue {
+    fn extend(&mut self, keys: Option<Key>) {
+        keys.into_iter().for_each(|key| self.push(key));
+    }
+}
+
+impl Graph {
+    fn add(&mut self, key: &Key, stored: &Stored) {
+        for owner in metadata_of(stored).map(|metadata| metadata.owner_references).unwrap_or_default() {
+            self.dependents.entry(owner.uid).or_default().insert(key.clone());
+        }
+    }
+
+    /// Removes an object and returns the owners it named.
+    fn remove(&mut self, key: &Key, stored: &Stored) -> Vec<OwnerReference> {
+        let owners = metadata_of(stored).map(|metadata| metadata.owner_references).unwrap_or_default();
+        for owner in &owners {
+            if let Some(dependents) = self.dependents.get_mut(&owner.uid) {
+                dependents.remove(key);
+                if dependents.is_empty() {
+                    self.dependents.remove(&owner.uid);
+                }
+            }
+        }
+        owners
+    }
+}
+
+/// What is to happen to an object, from what is known of it.
+fn decide(metadata: &Metadata, owners: &[Owner], dependents: usize, blocking: usize) -> Decision {
+    let deleting = metadata.deletion_timestamp.is_some();
+    if deleting && has(metadata, ORPHAN) {
+        return if dependents == 0 { Decision::Release(ORPHAN) } else { Decision::Wait };
+    }
+    if deleting && has(metadata, FOREGROUND) {
+        return if blocking == 0 { Decision::Release(FOREGROUND) } else { Decision::Wait };
+    }
+    let solid = owners.contains(&Owner::Solid);
+    let waiting = owners.contains(&Owner::Waiting);
+    let uids = || {
+        let lost = metadata.owner_references.iter().zip(owners).filter(|(_, owner)| **owner != Owner::Solid);
+        lost.map(|(reference, _)| reference.uid.clone()).collect::<BTreeSet<_>>()
+    };
+    match (owners.is_empty(), solid, waiting) {
+        (true, ..) => Decision::Keep,
+        (_, true, _) if uids().is_empty() => Decision::Keep,
+        (_, true, _) => Decision::Forget(uids()),
+        _ if deleting => Decision::Keep,
+        (_, false, waiting) => Decision::Delete { foreground: waiting && dependents > 0 },
+    }
+}
+
+fn has(metadata: &Metadata, finalizer: &str) -> bool {
+    metadata.finalizers.iter().any(|known| known == finalizer)
+}
+
+/// A quick look at the text; most objects have neither owners nor an end.
+fn concerns(stored: &Stored) -> bool {
+    let json = stored.json();
+    memchr::memmem::find(json, b"\"ownerReferences\"").is_some()
+        || memchr::memmem::find(json, b"\"deletionTimestamp\"").is_some()
+}
+
+fn metadata_of(stored: &Stored) -> Option<Metadata> {
+    #[derive(Deserialize)]
+    struct Head {
+        metadata: Metadata,
+    }
+    serde_json::from_slice::<Head>(stored.json()).ok().map(|head| head.metadata)
+}

@@ -1,0 +1,29 @@
+//! The kinds that are served. One file each: validation, columns and selectable fields.
+
+mod addon;
+mod application;
+mod container;
+mod extension;
+mod task;
+mod task_kind;
+mod task_template;
+
+use muster_types::addon::AddonSpec;
+use muster_types::application::ApplicationSpec;
+use muster_types::extension::ExtensionSpec;
+use muster_types::task::TaskSpec;
+use muster_types::task_kind::TaskKindSpec;
+use muster_types::task_template::TaskTemplateSpec;
+
+use crate::registry::Registry;
+
+/// Every kind of the product.
+pub fn registry() -> Registry {
+    Registry::default()
+        .with::<TaskSpec>()
+        .with::<TaskTemplateSpec>()
+        .with::<TaskKindSpec>()
+        .with::<AddonSpec>()
+        .with::<ExtensionSpec>()
+        .with::<ApplicationSpec>()
+}

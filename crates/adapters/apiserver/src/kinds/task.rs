@@ -1,0 +1,141 @@
+//! Task: what may be asked for, and how it is shown.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use muster_types::Task;
+use muster_types::name_rules;
+use muster_types::task::TaskSpec;
+use serde_json::{Value, json};
+
+use super::container;
+use crate::kind::{Column, FieldOf, Strategy};
+use crate::refusal::Causes;
+
+impl Strategy for TaskSpec {
+    fn validate(task: &Task, causes: &mut Causes) {
+        validate_spec("spec", &task.spec, causes);
+    }
+
+    fn columns() -> Vec<Column<Self>> {
+        vec![
+            Column::<Self>::text("State", "Where in its life the task is.", |task| {
+                json!(task.status.current_state().to_string())
+            }),
+            Column::<Self>::text("Kind", "Its TaskKind.", |task| or_none(&task.spec.kind)),
+            Column::<Self>::number("Priority", "What was asked for; the kind's if empty.", |task| {
+                json!(task.spec.priority)
+            }),
+            Column::<Self>::number("Attempt", "The attempt that runs or ran last.", |task| {
+                json!(task.status.attempt)
+            }),
+            Column::<Self>::text("Progress", "Completed of total, as the addon reports.", progress),
+            Column::<Self>::text("Waiting", "What it waits for.", |task| {
+                json!(task.status.waiting_for.as_ref().map(|waiting| waiting.reason.clone()))
+            })
+            .wide(),
+            Column::<Self>::text("Addon", "The addon it runs.", |task| or_none(&task.spec.addon)).wide(),
+            Column::<Self>::text("Subject", "What it is about.", |task| {
+                json!(task.spec.subject.as_ref().map(|subject| format!("{}/{}", subject.kind, subject.name)))
+            })
+            .wide(),
+            Column::<Self>::text("Runtime", "Where it runs.", |task| {
+                json!(task.spec.runtime.map(|runtime| runtime.to_string()))
+            })
+            .wide(),
+            Column::<Self>::text("Message", "The latest news.", |task| json!(task.status.message)).wide(),
+        ]
+    }
+
+    fn fields() -> &'static [(&'static str, FieldOf<Self>)] {
+        &[
+            ("spec.kind", |task| Cow::Borrowed(&task.spec.kind)),
+            ("spec.addon", |task| Cow::Borrowed(&task.spec.addon)),
+            ("spec.name", |task| Cow::Borrowed(&task.spec.name)),
+            ("spec.locator", |task| Cow::Borrowed(&task.spec.locator)),
+            ("spec.subject.kind", |task| {
+                Cow::Borrowed(task.spec.subject.as_ref().map_or("", |subject| &subject.kind))
+            }),
+            ("spec.subject.name", |task| {
+                Cow::Borrowed(task.spec.subject.as_ref().map_or("", |subject| &subject.name))
+            }),
+            ("status.state", |task| Cow::Owned(task.status.current_state().to_string())),
+        ]
+    }
+}
+
+/// Rules on a task, also where it stands in a template.
+pub fn validate_spec(at: &str, spec: &TaskSpec, causes: &mut Causes) {
+    let field = |name: &str| format!("{at}.{name}");
+    for (name, value) in [("kind", &spec.kind), ("addon", &spec.addon), ("targetRobot", &spec.target_robot)] {
+        if !value.is_empty()
+            && let Err(why) = name_rules::dns1123_subdomain(value)
+        {
+            causes.invalid(field(name), value, why);
+        }
+    }
+    let inline = usize::from(spec.container.is_some()) + usize::from(!spec.containers.is_empty());
+    if inline == 2 {
+        causes.forbidden(field("containers"), "container and containers cannot both be set");
+    }
+    if inline > 0 && !spec.addon.is_empty() {
+        causes.forbidden(field("addon"), "a task runs either an addon or containers of its own");
+    }
+    if inline == 0 && spec.kind.is_empty() && spec.addon.is_empty() {
+        causes.required(
+            field("kind"),
+            "one of kind, addon, container and containers is needed to know what to run",
+        );
+    }
+    validate_containers(at, spec, causes);
+    for (index, name) in spec.extensions.iter().flatten().enumerate() {
+        if let Err(why) = name_rules::dns1123_subdomain(name) {
+            causes.invalid(field(&format!("extensions[{index}]")), name, why);
+        }
+    }
+    if let Some(subject) = &spec.subject {
+        for (name, value) in [("kind", &subject.kind), ("name", &subject.name)] {
+            if value.is_empty() {
+                causes.required(field(&format!("subject.{name}")), "must not be empty");
+            }
+        }
+    }
+    if let Some(priority) = spec.priority.filter(|priority| *priority < 0) {
+        causes.invalid(field("priority"), priority, "must be at least 0, which is the lowest");
+    }
+    if let Some(factor) = spec.retry.backoff.factor.filter(|factor| !(1.0..=1000.0).contains(factor)) {
+        causes.invalid(field("retry.backoff.factor"), factor, "must be between 1 and 1000");
+    }
+}
+
+fn validate_containers(at: &str, spec: &TaskSpec, causes: &mut Causes) {
+    if let Some(only) = &spec.container {
+        container::validate(&format!("{at}.container"), only, causes);
+    }
+    let mut names = BTreeSet::new();
+    for (index, each) in spec.containers.iter().enumerate() {
+        let place = format!("{at}.containers[{index}]");
+        container::validate(&place, each, causes);
+        if each.name.is_empty() {
+            causes.required(format!("{place}.name"), "each of several containers needs a name");
+        } else if !names.insert(&each.name) {
+            causes.invalid(format!("{place}.name"), &each.name, "is given twice");
+        }
+    }
+    if spec.containers.iter().filter(|each| each.leading).count() > 1 {
+        causes.invalid(format!("{at}.containers"), "leading", "at most one container leads");
+    }
+}
+
+fn progress(task: &Task) -> Value {
+    match (task.status.completed, task.status.total) {
+        (Some(completed), Some(total)) => json!(format!("{completed}/{total}")),
+        (Some(completed), None) => json!(completed.to_string()),
+        (None, _) => json!(""),
+    }
+}
+
+/// A cell that is empty if there is nothing to show.
+pub fn or_none(text: &str) -> Value {
+    if text.is_empty() { json!("<none>") } else { json!(text) }
+}

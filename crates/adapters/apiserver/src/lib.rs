@@ -1,0 +1,36 @@
+//! The API server: Kubernetes API conventions over a store, generic over kinds.
+//!
+//! Is: discovery, decoding, validation, the verbs, watches, access, and the sockets.
+//! Is not: a place for what kinds mean. A kind is a type in `muster-types`, a [`kind::Strategy`] in [`kinds`] and a
+//! line in [`kinds::registry`].
+//!
+//! Start here: [`api::Api::handle`] turns a request into an answer; [`serve::serve`] puts it on a socket.
+
+pub mod access;
+pub mod api;
+mod call;
+pub mod certs;
+mod continuation;
+mod discovery;
+mod encode;
+mod filter;
+pub mod garbage;
+mod ids;
+pub mod kind;
+pub mod kinds;
+mod metadata_rules;
+mod metrics;
+mod negotiate;
+mod openapi;
+mod options;
+mod rates;
+pub mod refusal;
+pub mod registry;
+mod render;
+mod respond;
+mod reviews;
+pub mod serve;
+pub mod shutdown;
+mod target;
+pub mod tokens;
+mod verbs;

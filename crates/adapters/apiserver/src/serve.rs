@@ -1,0 +1,216 @@
+//! Sockets: accepting, TLS, limits on connections, and an end that does not cut answers off.
+//!
+//! One port speaks both HTTPS and, where that was allowed, plain HTTP: the first byte of a connection tells.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, Sleep};
+use tokio_rustls::TlsAcceptor;
+
+use crate::api::Api;
+use crate::shutdown::Shutdown;
+
+/// Connections at once.
+const MAX_CONNECTIONS: usize = 20_000;
+/// Time for the first byte and the TLS handshake.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Time to send the head of a request.
+const HEAD: Duration = Duration::from_secs(15);
+/// Longest time a client may take none of what is sent to it.
+const STALLED: Duration = Duration::from_secs(60);
+/// Time for open requests to end after shutdown was asked for.
+const DRAIN: Duration = Duration::from_secs(5);
+/// Bytes of request head.
+const MAX_HEAD: usize = 64 * 1024;
+/// The first byte of a TLS connection.
+const TLS_HANDSHAKE: u8 = 0x16;
+
+/// What a listener speaks.
+#[derive(Clone)]
+pub struct Listening {
+    /// TLS, if there is an identity.
+    pub tls: Option<Arc<ServerConfig>>,
+    /// Plain HTTP is answered too.
+    pub plain: bool,
+}
+
+/// Serves until shutdown is asked for, then lets open requests end.
+pub async fn serve(api: Arc<Api>, listener: TcpListener, listening: Listening, shutdown: Shutdown) {
+    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let mut connections = JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        let Ok(place) = room.clone().acquire_owned().await else { break };
+        let accepted = tokio::select! {
+            () = shutdown.requested() => break,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                let (api, listening, shutdown) = (api.clone(), listening.clone(), shutdown.clone());
+                connections.spawn(async move {
+                    connection(api, stream, listening, shutdown).await;
+                    drop(place);
+                });
+            }
+            Err(error) => {
+                // Out of file descriptors, most likely: let some connections end.
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+    drop(listener);
+    let drained =
+        tokio::time::timeout(DRAIN, async { while connections.join_next().await.is_some() {} }).await;
+    if drained.is_err() {
+        tracing::info!(open = connections.len(), "connections were still open after the drain time");
+    }
+}
+
+async fn connection(api: Arc<Api>, stream: TcpStream, listening: Listening, shutdown: Shutdown) {
+    // Small answers must not wait for more.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "cannot set nodelay");
+    }
+    let mut first = [0];
+    let peeked = tokio::time::timeout(HANDSHAKE, stream.peek(&mut first)).await;
+    if !matches!(peeked, Ok(Ok(1))) {
+        return;
+    }
+    match (first[0] == TLS_HANDSHAKE, listening.tls) {
+        (true, Some(tls)) => {
+            let handshake = TlsAcceptor::from(tls).accept(stream);
+            match tokio::time::timeout(HANDSHAKE, handshake).await {
+                Ok(Ok(stream)) => speak(api, stream, shutdown).await,
+                Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+                Err(_) => tracing::debug!("TLS handshake took too long"),
+            }
+        }
+        (false, _) if listening.plain => speak(api, stream, shutdown).await,
+        (false, _) => refuse_plain(stream).await,
+        (true, None) => {}
+    }
+}
+
+/// Tells a client that spoke HTTP to a TLS port what to do.
+async fn refuse_plain(mut stream: TcpStream) {
+    let answer = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n\
+                   this server speaks HTTPS only; use https:// in the URL\n";
+    drop(tokio::io::AsyncWriteExt::write_all(&mut stream, answer).await);
+}
+
+async fn speak<S>(api: Arc<Api>, stream: S, shutdown: Shutdown)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = service_fn(move |request| {
+        let api = api.clone();
+        async move { Ok::<_, std::convert::Infallible>(api.handle(request).await) }
+    });
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .max_buf_size(MAX_HEAD)
+        .pipeline_flush(true);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(250)
+        .max_header_list_size(u32::try_from(MAX_HEAD).unwrap_or(u32::MAX))
+        .keep_alive_interval(Some(Duration::from_secs(30)))
+        .keep_alive_timeout(STALLED);
+    let stream = TokioIo::new(Impatient::new(stream));
+    let connection = builder.serve_connection(stream, service);
+    tokio::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = shutdown.requested() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "connection ended");
+    }
+}
+
+/// A stream that gives up on a peer that takes nothing.
+struct Impatient<S> {
+    stream: S,
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Impatient<S> {
+    fn new(stream: S) -> Self {
+        Self { stream, stalled: None }
+    }
+
+    fn timed<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let timer =
+            self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + STALLED)));
+        match timer.as_mut().poll(cx) {
+            Poll::Ready(()) => {
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer reads nothing")))
+            }
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Impatient<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.timed(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.timed(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        self.timed(cx, flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

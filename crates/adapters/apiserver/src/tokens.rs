@@ -1,0 +1,142 @@
+//! Access tokens: random secrets of which only the hash is stored.
+//!
+//! A token is kept under the SHA-256 of its secret, so looking one up is one read and the store never holds anything
+//! that opens a door. The secrets are 256 random bits; a slow hash would add nothing.
+
+use muster_ports::clock::{Clock, Millis};
+use muster_ports::store::{Batch, Draft, Key, Precondition, ResourceName, Store, Write};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::access::{Role, User};
+use crate::ids;
+use crate::refusal::Refusal;
+
+/// Where tokens are kept.
+const RESOURCE: &str = "tokens.internal";
+/// What a secret starts with, so that people and scanners recognise one.
+const PREFIX: &str = "muster_";
+/// Most tokens there may be.
+const MAX_TOKENS: usize = 10_000;
+
+/// The tokens of a store.
+#[derive(Clone)]
+pub struct Tokens {
+    store: Store,
+    resource: ResourceName,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Record {
+    name: String,
+    role: Role,
+    created: i64,
+    expires: Option<i64>,
+}
+
+impl Tokens {
+    /// The tokens kept in `store`.
+    pub fn new(store: Store) -> Self {
+        Self { store, resource: ResourceName::new(RESOURCE) }
+    }
+
+    /// Makes a token and returns its secret, which is shown only now.
+    pub async fn create(
+        &self,
+        name: &str,
+        role: Role,
+        lifetime_seconds: Option<i64>,
+        now: Millis,
+    ) -> Result<String, Refusal> {
+        muster_types::name_rules::dns1123_label(name).map_err(|why| {
+            Refusal::unprocessable(format!("the token name \"{name}\" is not valid: {why}"))
+        })?;
+        if self.exists(name) {
+            return Err(Refusal::unprocessable(format!(
+                "there is a token \"{name}\" already; revoke it first or choose another name"
+            )));
+        }
+        if self.store.snapshot(&self.resource).len() >= MAX_TOKENS {
+            return Err(Refusal::too_many(format!("there are {MAX_TOKENS} tokens; revoke some first")));
+        }
+        if lifetime_seconds.is_some_and(|seconds| seconds <= 0) {
+            return Err(Refusal::unprocessable("the lifetime must be longer than zero"));
+        }
+        let secret = format!("{PREFIX}{}", ids::hex(&ids::random::<32>()?));
+        let record = Record {
+            name: name.to_owned(),
+            role,
+            created: now.0,
+            expires: lifetime_seconds.map(|seconds| now.0.saturating_add(seconds.saturating_mul(1000))),
+        };
+        let text = serde_json::to_string(&record).map_err(|error| Refusal::internal(error.to_string()))?;
+        let json = text.replacen('{', "{\"revision\":,", 1).into_bytes();
+        let draft =
+            Draft::new(json, "{\"revision\":".len()).ok_or_else(|| Refusal::internal("token too large"))?;
+        let write = Write::Put { key: self.key(&secret), expect: Precondition::Absent, draft };
+        let committed = self.store.commit(Batch::of(write)).await;
+        committed.map_err(|error| Refusal::unavailable(error.to_string()))?;
+        Ok(secret)
+    }
+
+    /// Who holds this secret, if it is valid now.
+    pub fn authenticate(&self, secret: &str, clock: &dyn Clock) -> Option<User> {
+        let stored = self.store.get(&self.key(secret))?;
+        let record: Record = serde_json::from_slice(stored.json()).ok()?;
+        let valid = record.expires.is_none_or(|expires| expires > clock.now().0);
+        valid.then_some(User { name: record.name, role: record.role })
+    }
+
+    /// All tokens, without anything secret.
+    pub fn list(&self) -> Value {
+        let snapshot = self.store.snapshot(&self.resource);
+        let mut records: Vec<Record> = snapshot
+            .range(None, None)
+            .filter_map(|stored| serde_json::from_slice(stored.json()).ok())
+            .collect();
+        records.sort_by(|a, b| a.name.cmp(&b.name));
+        let time = |millis: i64| muster_types::Timestamp::from_second(millis.div_euclid(1000));
+        let items: Vec<_> = records
+            .into_iter()
+            .map(|record| {
+                json!({
+                    "name": record.name,
+                    "role": record.role,
+                    "created": time(record.created),
+                    "expires": record.expires.map(time),
+                })
+            })
+            .collect();
+        json!({ "items": items })
+    }
+
+    /// Makes a token worthless.
+    pub async fn revoke(&self, name: &str) -> Result<(), Refusal> {
+        let key = self.find_by_name(name).ok_or_else(|| {
+            Refusal::unprocessable(format!(
+                "there is no token \"{name}\"; `muster token list` shows those there are"
+            ))
+        })?;
+        let write = Write::Delete { key, expect: Precondition::Exists };
+        self.store.commit(Batch::of(write)).await.map_err(|error| Refusal::unavailable(error.to_string()))?;
+        Ok(())
+    }
+
+    /// True if there is a token of this name, valid or not.
+    pub fn exists(&self, name: &str) -> bool {
+        self.find_by_name(name).is_some()
+    }
+
+    fn find_by_name(&self, name: &str) -> Option<Key> {
+        let snapshot = self.store.snapshot(&self.resource);
+        let found = snapshot.range(None, None).find(|stored| {
+            serde_json::from_slice::<Record>(stored.json()).is_ok_and(|record| record.name == name)
+        })?;
+        Some(Key { resource: self.resource.clone(), path: found.path.clone() })
+    }
+
+    fn key(&self, secret: &str) -> Key {
+        Key::new(&self.resource, "", &ids::hex(&Sha256::digest(secret.as_bytes())))
+    }
+}

@@ -1,0 +1,111 @@
+//! `POST`: storing a new object.
+
+use hyper::StatusCode;
+use muster_ports::store::{Batch, CommitError, Key, Precondition, Write};
+
+use muster_types::name_rules;
+
+use crate::call::Call;
+use crate::encode::Encoded;
+use crate::ids;
+use crate::kind::{AnyObject, Input};
+use crate::metadata_rules;
+use crate::negotiate::{ObjectBody, object_body};
+use crate::refusal::{Causes, Refusal};
+use crate::respond::Reply;
+
+/// Times a generated name is tried before the client has to.
+const NAME_TRIES: usize = 8;
+
+/// Creates the object in the body.
+pub async fn create(call: &mut Call, body: &[u8]) -> Result<Reply, Refusal> {
+    let headers = std::mem::take(&mut call.headers);
+    let decoded = match object_body(&headers, body)? {
+        ObjectBody::Json(json) => call.decode(Input::Json(json))?,
+        ObjectBody::Value(value) => call.decode(Input::Value(&value))?,
+    };
+    let mut object = decoded.object;
+    if !object.metadata().resource_version.is_empty() {
+        return Err(Refusal::bad_request(
+            "metadata.resourceVersion: must not be set on an object to be created",
+        ));
+    }
+    // Ownership of fields is kept from the first server-side apply on.
+    object.metadata_mut().managed_fields = None;
+    store_new(call, object).await
+}
+
+/// Completes, checks and stores a new object.
+pub async fn store_new(call: &Call, mut object: Box<dyn AnyObject>) -> Result<Reply, Refusal> {
+    place(call, &mut *object)?;
+    let generated = object.metadata().name.is_empty();
+    if generated && object.metadata().generate_name.is_empty() {
+        let mut causes = Causes::default();
+        causes.required("metadata.name", "name or generateName is required");
+        return Err(Refusal::invalid(call.info(), "", causes));
+    }
+    {
+        let metadata = object.metadata_mut();
+        metadata.uid = ids::uid()?;
+        metadata.creation_timestamp = Some(call.now());
+        metadata.deletion_timestamp = None;
+        metadata.deletion_grace_period_seconds = None;
+    }
+    for _ in 0..NAME_TRIES {
+        if generated {
+            let metadata = object.metadata_mut();
+            metadata.name = name_rules::generated_name(&metadata.generate_name, &ids::name_suffix()?);
+        }
+        let mut causes = Causes::default();
+        call.kind.prepare_create(&mut *object, &mut causes);
+        metadata_rules::validate(object.metadata(), &mut causes);
+        let name = object.metadata().name.clone();
+        if !causes.is_empty() {
+            return Err(Refusal::invalid(call.info(), &name, causes));
+        }
+        let encoded = Encoded::new(&mut *object)?;
+        let key = Key::new(&call.info().resource, call.namespace(), &name);
+        if call.options.dry_run {
+            if call.api.store.get(&key).is_some() {
+                return Err(Refusal::already_exists(call.info(), &name));
+            }
+            return call.show_json(StatusCode::CREATED, &encoded.at(None));
+        }
+        let write = Write::Put { key, expect: Precondition::Absent, draft: encoded.into_draft()? };
+        match call.api.store.commit(Batch::of(write)).await {
+            Ok(committed) => {
+                let stored =
+                    committed.objects.first().ok_or_else(|| Refusal::internal("nothing was stored"))?;
+                return call.show(StatusCode::CREATED, stored);
+            }
+            Err(CommitError::Conflict { .. }) if generated => {}
+            Err(CommitError::Conflict { .. }) => return Err(Refusal::already_exists(call.info(), &name)),
+            Err(error) => return Err(Refusal::of_commit(&error, call.info(), &name)),
+        }
+    }
+    Err(Refusal::already_exists(call.info(), &object.metadata().generate_name))
+}
+
+/// Puts the object into the namespace of the request.
+fn place(call: &Call, object: &mut dyn AnyObject) -> Result<(), Refusal> {
+    let metadata = object.metadata_mut();
+    if call.info().namespaced && call.namespace().is_empty() {
+        return Err(Refusal::bad_request(format!(
+            "an empty namespace may not be set during creation; create {} under /apis/{}/namespaces/NAMESPACE/{}",
+            call.info().plural,
+            call.info().api_version(),
+            call.info().plural
+        )));
+    }
+    if metadata.namespace.is_empty() {
+        call.namespace().clone_into(&mut metadata.namespace);
+    } else if metadata.namespace != call.namespace() {
+        return Err(Refusal::bad_request(format!(
+            "the namespace of the provided object does not match the namespace sent on the request: \
+             \"{}\" is not \"{}\"",
+            metadata.namespace,
+            call.namespace()
+        )));
+    }
+    Ok(())
+}

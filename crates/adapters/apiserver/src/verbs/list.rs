@@ -1,0 +1,177 @@
+//! `GET` of a collection: all of it or pages of it, at one revision, made while it is sent.
+
+use bytes::Bytes;
+use futures_util::stream;
+use hyper::StatusCode;
+use muster_ports::store::{Revision, Snapshot};
+use serde_json::{Value, json};
+
+use crate::call::Call;
+use crate::continuation::Token;
+use crate::filter::Filter;
+use crate::negotiate::Form;
+use crate::options::VersionMatch;
+use crate::refusal::Refusal;
+use crate::render::{Renderer, to_yaml};
+use crate::respond::{self, Reply};
+
+/// Bytes that are made before the client has to take some.
+const CHUNK: usize = 128 * 1024;
+
+/// A list that is being made.
+struct Listing {
+    renderer: Renderer,
+    filter: Filter,
+    snapshot: Snapshot,
+    /// The path of the last object that was looked at.
+    after: Option<String>,
+    /// How many more objects the page takes.
+    left: usize,
+    paged: bool,
+    stage: Stage,
+}
+
+#[derive(PartialEq, Eq)]
+enum Stage {
+    Head,
+    Items { any: bool },
+    Done,
+}
+
+/// Lists the collection in the path.
+pub fn list(call: &Call) -> Result<Reply, Refusal> {
+    let (snapshot, after) = choose_snapshot(call)?;
+    let filter = Filter::new(call.kind.clone(), call.namespace.clone(), &call.options)?;
+    let renderer = call.renderer();
+    let content_type = renderer.content_type();
+    if call.options.limit.is_some() {
+        let now = call.api.clock.now();
+        call.api.continuations.keep(&call.info().resource, &snapshot, now);
+    }
+    let mut listing = Listing {
+        renderer,
+        filter,
+        snapshot,
+        after,
+        left: call.options.limit.unwrap_or(usize::MAX),
+        paged: call.options.limit.is_some(),
+        stage: Stage::Head,
+    };
+    if call.form == Form::Yaml {
+        let mut whole = Vec::new();
+        while let Some(chunk) = listing.next_chunk() {
+            whole.extend_from_slice(&chunk);
+        }
+        let body =
+            http_body_util::BodyExt::boxed_unsync(http_body_util::Full::new(Bytes::from(to_yaml(&whole)?)));
+        return Ok(respond::with_type(StatusCode::OK, content_type, body));
+    }
+    let first = listing.next_chunk().unwrap_or_default();
+    if listing.stage == Stage::Done {
+        return Ok(respond::json(StatusCode::OK, first));
+    }
+    let chunks = stream::unfold((Some(first), listing), |(first, mut listing)| async move {
+        let chunk = first.or_else(|| listing.next_chunk())?;
+        Some((chunk, (None, listing)))
+    });
+    Ok(respond::stream(content_type, chunks))
+}
+
+/// The state the list is made of, and where it goes on.
+fn choose_snapshot(call: &Call) -> Result<(Snapshot, Option<String>), Refusal> {
+    let resource = &call.info().resource;
+    let now = call.api.clock.now();
+    if let Some(token) = &call.options.continue_from {
+        if call.options.resource_version.is_some_and(|version| version != Revision::ZERO) {
+            return Err(Refusal::bad_request("resourceVersion must not be set when continue is set"));
+        }
+        let token = Token::decode(token)?;
+        let kept = call.api.continuations.find(resource, Revision(token.revision), now);
+        let snapshot = kept.ok_or_else(|| {
+            Refusal::expired(
+                "the provided continue parameter is too old to display a consistent list result; start a new list \
+                 without the continue parameter",
+            )
+        })?;
+        return Ok((snapshot, Some(token.after)));
+    }
+    let snapshot = call.api.store.snapshot(resource);
+    let wanted = call.options.resource_version.unwrap_or_default();
+    if wanted > snapshot.revision {
+        let message = format!("Too large resource version: {wanted}, current: {}", snapshot.revision);
+        return Err(Refusal::too_large_revision(message));
+    }
+    match call.options.version_match {
+        Some(_) if call.options.resource_version.is_none() => {
+            Err(Refusal::bad_request("resourceVersionMatch is forbidden unless resourceVersion is provided"))
+        }
+        Some(VersionMatch::Exact) if wanted == Revision::ZERO => {
+            Err(Refusal::bad_request("resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\""))
+        }
+        Some(VersionMatch::Exact) if wanted != snapshot.revision => {
+            let kept = call.api.continuations.find(resource, wanted, now);
+            let kept =
+                kept.ok_or_else(|| Refusal::expired(format!("revision {wanted} is no longer kept")))?;
+            Ok((kept, None))
+        }
+        Some(VersionMatch::Exact | VersionMatch::NotOlderThan) | None => Ok((snapshot, None)),
+    }
+}
+
+impl Listing {
+    fn next_chunk(&mut self) -> Option<Bytes> {
+        let mut out = Vec::with_capacity(4096);
+        let mut any = match self.stage {
+            Stage::Head => {
+                self.renderer.list_head(&mut out);
+                false
+            }
+            Stage::Items { any } => any,
+            Stage::Done => return None,
+        };
+        let mut last = None;
+        let mut full = false;
+        for stored in self.snapshot.range(self.filter.namespace.as_deref(), self.after.as_deref()) {
+            if self.left == 0 || out.len() >= CHUNK {
+                full = true;
+                break;
+            }
+            last = Some(stored.path.clone());
+            if self.filter.selects_all() || self.filter.passes(stored) {
+                if std::mem::replace(&mut any, true) {
+                    out.push(b',');
+                }
+                self.renderer.item(stored.json(), &mut out);
+                self.left -= 1;
+            }
+        }
+        if let Some(last) = last {
+            self.after = Some(last.to_string());
+        }
+        if full && self.left > 0 {
+            self.stage = Stage::Items { any };
+            return Some(out.into());
+        }
+        Renderer::list_tail(&self.metadata(full), &mut out);
+        self.stage = Stage::Done;
+        Some(out.into())
+    }
+
+    /// The metadata of the list; it ends with a page that is full.
+    fn metadata(&self, more: bool) -> Value {
+        let revision = self.snapshot.revision;
+        let more = more && self.paged && self.any_left();
+        match &self.after {
+            Some(after) if more => {
+                let token = Token { revision: revision.0, after: after.clone() };
+                json!({"resourceVersion": revision.to_string(), "continue": token.encode()})
+            }
+            _ => json!({"resourceVersion": revision.to_string()}),
+        }
+    }
+
+    fn any_left(&self) -> bool {
+        let mut rest = self.snapshot.range(self.filter.namespace.as_deref(), self.after.as_deref());
+        rest.any(|stored| self.filter.selects_all() || self.filter.passes(stored))
+    }
+}

@@ -1,0 +1,231 @@
+//! `GET` with `watch`: what is there, if asked for, then every change, once and in order.
+//!
+//! A watch holds a position in the store's changes and nothing else. A client that does not read is not waited for:
+//! its connection simply makes no more chunks, and if it comes back after its position was forgotten it is told to
+//! list again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream;
+use muster_ports::store::{Change, Revision, Snapshot, Stored, Watch, WatchError, WatchScope};
+use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+
+use crate::call::Call;
+use crate::filter::Filter;
+use crate::options::VersionMatch;
+use crate::refusal::Refusal;
+use crate::render::Renderer;
+use crate::respond::{self, Reply};
+use crate::shutdown::Shutdown;
+
+/// Changes that are put into one chunk.
+const CHANGES: usize = 256;
+/// Bytes of present objects in one chunk.
+const CHUNK: usize = 128 * 1024;
+/// How long a watch lasts unless the client says.
+const DEFAULT_TIMEOUT: Duration = Duration::from_mins(45);
+/// Longest time a client may ask for.
+const MAX_TIMEOUT: Duration = Duration::from_hours(24);
+
+/// A watch that is being served.
+struct Serving {
+    renderer: Renderer,
+    filter: Filter,
+    kind: String,
+    api_version: String,
+    watch: Watch,
+    stage: Stage,
+    bookmarks: bool,
+    bookmark_every: Duration,
+    next_bookmark: Instant,
+    ends: Instant,
+    shutdown: Shutdown,
+    /// The columns of a table were sent.
+    shown: bool,
+    _room: OwnedSemaphorePermit,
+}
+
+enum Stage {
+    /// Objects that were there at the start, in order of path.
+    Initial { snapshot: Snapshot, after: Option<String>, say_when_done: bool },
+    /// Changes since then.
+    Changes,
+    /// Nothing more comes.
+    Ended,
+}
+
+/// Serves changes of the collection in the path.
+pub fn watch(call: &Call) -> Result<Reply, Refusal> {
+    let filter = Filter::new(call.kind.clone(), call.namespace.clone(), &call.options)?;
+    let room = call.api.watches.clone().try_acquire_owned();
+    let room = room.map_err(|_| Refusal::too_many("too many watches are open; close some and try again"))?;
+    let (from, stage) = choose_start(call)?;
+    let scope = WatchScope::Resource(call.info().resource.clone());
+    let watch = call.api.store.watch(scope, from)?;
+    let now = Instant::now();
+    let timeout = call.options.timeout.filter(|timeout| !timeout.is_zero()).unwrap_or(DEFAULT_TIMEOUT);
+    let bookmark_every = call.api.settings.bookmark_every;
+    let serving = Serving {
+        renderer: call.renderer(),
+        filter,
+        kind: call.info().kind.clone(),
+        api_version: call.info().api_version(),
+        watch,
+        stage,
+        bookmarks: call.options.bookmarks,
+        bookmark_every,
+        next_bookmark: now + bookmark_every,
+        ends: now + timeout.min(MAX_TIMEOUT),
+        shutdown: call.api.shutdown.clone(),
+        shown: false,
+        _room: room,
+    };
+    let chunks = stream::unfold(serving, |mut serving| async move {
+        let chunk = serving.next_chunk().await?;
+        Some((chunk, serving))
+    });
+    Ok(respond::stream("application/json", chunks))
+}
+
+/// The revision to watch from, and what to send before.
+fn choose_start(call: &Call) -> Result<(Revision, Stage), Refusal> {
+    let options = &call.options;
+    if options.send_initial_events.is_some() && options.version_match != Some(VersionMatch::NotOlderThan) {
+        return Err(Refusal::bad_request("sendInitialEvents requires resourceVersionMatch=NotOlderThan"));
+    }
+    if options.send_initial_events.is_none() && options.version_match.is_some() {
+        return Err(Refusal::bad_request(
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is set",
+        ));
+    }
+    let version = options.resource_version.unwrap_or_default();
+    let snapshot = call.api.store.snapshot(&call.info().resource);
+    if version > snapshot.revision {
+        let message = format!("Too large resource version: {version}, current: {}", snapshot.revision);
+        return Err(Refusal::too_large_revision(message));
+    }
+    let initial = options.send_initial_events.unwrap_or(version == Revision::ZERO);
+    Ok(match (initial, version) {
+        (true, _) => {
+            let say_when_done = options.send_initial_events == Some(true) && options.bookmarks;
+            (snapshot.revision, Stage::Initial { snapshot, after: None, say_when_done })
+        }
+        (false, Revision::ZERO) => (snapshot.revision, Stage::Changes),
+        (false, version) => (version, Stage::Changes),
+    })
+}
+
+impl Serving {
+    async fn next_chunk(&mut self) -> Option<Bytes> {
+        match self.stage {
+            Stage::Initial { .. } => Some(self.initial_chunk()),
+            Stage::Changes => self.changes_chunk().await,
+            Stage::Ended => None,
+        }
+    }
+
+    fn initial_chunk(&mut self) -> Bytes {
+        let mut out = Vec::with_capacity(4096);
+        let Stage::Initial { snapshot, after, say_when_done } =
+            std::mem::replace(&mut self.stage, Stage::Changes)
+        else {
+            return Bytes::new();
+        };
+        let mut last = None;
+        let mut full = false;
+        for stored in snapshot.range(self.filter.namespace.as_deref(), after.as_deref()) {
+            if out.len() >= CHUNK {
+                full = true;
+                break;
+            }
+            last = Some(stored.path.to_string());
+            if self.filter.passes(stored) {
+                write_event("ADDED", stored.json(), &self.renderer, &mut self.shown, &mut out);
+            }
+        }
+        if full {
+            self.stage = Stage::Initial { snapshot, after: last.or(after), say_when_done };
+        } else if say_when_done {
+            self.write_bookmark(snapshot.revision, true, &mut out);
+        }
+        out.into()
+    }
+
+    async fn changes_chunk(&mut self) -> Option<Bytes> {
+        let mut out = Vec::new();
+        while out.is_empty() {
+            tokio::select! {
+                biased;
+                () = self.shutdown.requested() => return self.end(out),
+                changes = self.watch.next(CHANGES) => match changes {
+                    Ok(changes) => changes.iter().for_each(|change| self.write_change(change, &mut out)),
+                    Err(WatchError::Closed) => return None,
+                    Err(error) => return self.fail(&error.into(), out),
+                },
+                () = tokio::time::sleep_until(self.ends) => return self.end(out),
+                () = tokio::time::sleep_until(self.next_bookmark), if self.bookmarks => {
+                    self.next_bookmark = Instant::now() + self.bookmark_every;
+                    self.write_bookmark(self.watch.position(), false, &mut out);
+                }
+            }
+        }
+        Some(out.into())
+    }
+
+    /// The last words of a watch that ends in order: where it was.
+    fn end(&mut self, mut out: Vec<u8>) -> Option<Bytes> {
+        self.stage = Stage::Ended;
+        if self.bookmarks {
+            self.write_bookmark(self.watch.position(), false, &mut out);
+        }
+        (!out.is_empty()).then(|| out.into())
+    }
+
+    fn fail(&mut self, refusal: &Refusal, mut out: Vec<u8>) -> Option<Bytes> {
+        self.stage = Stage::Ended;
+        write_line("ERROR", &refusal.status(), &mut out);
+        Some(out.into())
+    }
+
+    fn write_change(&mut self, change: &Arc<Change>, out: &mut Vec<u8>) {
+        let before = change.previous.as_ref().is_some_and(|previous| self.filter.passes(previous));
+        let after = !change.deleted && self.filter.passes(&change.object);
+        let last_seen: Option<Stored>;
+        let (word, json) = match (before, after) {
+            (false, true) => ("ADDED", change.object.json()),
+            (true, true) => ("MODIFIED", change.object.json()),
+            (true, false) => {
+                // What the client knew of it, at the revision at which it left.
+                last_seen = change.previous.as_ref().map(|previous| previous.restamped(change.revision()));
+                ("DELETED", last_seen.as_ref().map_or(change.object.json(), Stored::json))
+            }
+            (false, false) => return,
+        };
+        write_event(word, json, &self.renderer, &mut self.shown, out);
+    }
+
+    fn write_bookmark(&self, revision: Revision, initial_events_end: bool, out: &mut Vec<u8>) {
+        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        if initial_events_end {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let object = json!({"kind": self.kind, "apiVersion": self.api_version, "metadata": metadata});
+        write_line("BOOKMARK", &object, out);
+    }
+}
+
+fn write_event(word: &str, json: &[u8], renderer: &Renderer, shown: &mut bool, out: &mut Vec<u8>) {
+    out.extend_from_slice(br#"{"type":""#);
+    out.extend_from_slice(word.as_bytes());
+    out.extend_from_slice(br#"","object":"#);
+    renderer.event_object(json, !std::mem::replace(shown, true), out);
+    out.extend_from_slice(b"}\n");
+}
+
+fn write_line(word: &str, object: &Value, out: &mut Vec<u8>) {
+    out.extend_from_slice(format!("{}\n", json!({"type": word, "object": object})).as_bytes());
+}

@@ -1,0 +1,100 @@
+//! The durable part of a store, which is all that a database adapter implements.
+
+use std::sync::Arc;
+
+use super::object::{Change, Revision};
+use crate::clock::Millis;
+
+/// One change as it is kept. Borrowed, because a start reads millions of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row<'a> {
+    /// Position in the global order; the primary key.
+    pub revision: Revision,
+    /// When it was committed.
+    pub at: Millis,
+    /// Kind.
+    pub resource: &'a str,
+    /// `namespace/name`.
+    pub path: &'a str,
+    /// Where the digits of the revision start in the JSON.
+    pub splice: u32,
+    /// The object; `None` is a deletion.
+    pub json: Option<&'a [u8]>,
+}
+
+impl<'a> From<&'a Change> for Row<'a> {
+    fn from(change: &'a Change) -> Self {
+        Self {
+            revision: change.revision(),
+            at: change.at,
+            resource: change.resource.as_str(),
+            path: &change.object.path,
+            splice: change.object.splice(),
+            json: (!change.deleted).then(|| change.object.json()),
+        }
+    }
+}
+
+/// What the log knows besides its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Header {
+    /// The highest revision ever given out, even if its row was forgotten since.
+    pub revision: Revision,
+    /// Changes up to this one can no longer be watched.
+    pub compacted: Revision,
+}
+
+/// Rows that are no longer needed.
+#[derive(Debug, Clone, Default)]
+pub struct Forget {
+    /// Rows to remove.
+    pub revisions: Vec<Revision>,
+    /// The compaction point, which is never below a change that these rows were part of. It only grows.
+    pub compacted: Revision,
+}
+
+/// Why the log did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// There is no room; nothing was written.
+    #[error("no space left: {0}")]
+    Full(String),
+    /// What is stored cannot be read or is not what was written.
+    #[error("{0}")]
+    Corrupt(String),
+    /// Another process has the log open.
+    #[error("{0}")]
+    InUse(String),
+    /// The log was written by a newer version.
+    #[error("{0}")]
+    TooNew(String),
+    /// Anything else; what is on disk is not known.
+    #[error("{0}")]
+    Io(String),
+}
+
+impl LogError {
+    /// True if nothing was written and a later try may work.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::Full(_) => true,
+            Self::Corrupt(_) | Self::InUse(_) | Self::TooNew(_) | Self::Io(_) => false,
+        }
+    }
+}
+
+/// An append-only log of rows. One writer at a time; dropping it closes it.
+///
+/// What comes back from [`Log::load`] is what went into [`Log::append`], or the load fails with
+/// [`LogError::Corrupt`]: an adapter checks what it reads, rows that are missing included.
+pub trait Log: Send + 'static {
+    /// What is known besides the rows. Called once, first.
+    fn header(&mut self) -> Result<Header, LogError>;
+
+    /// Feeds every row to `sink`, in growing order of revision. Called once, after [`Log::header`].
+    fn load(&mut self, sink: &mut dyn FnMut(Row<'_>)) -> Result<(), LogError>;
+
+    /// Appends and forgets in one transaction. When it returns, the rows are on disk; when it fails with a
+    /// refusal, nothing changed.
+    fn append(&mut self, changes: &[Arc<Change>], forget: &Forget) -> Result<(), LogError>;
+}

@@ -1,0 +1,178 @@
+//! Stored objects and the changes that made them.
+//!
+//! The JSON of an object is produced once, by the writer of the change, and shared by all readers. It contains
+//! its own revision, which is known only when the change is ordered: a [`Draft`] marks the place for it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::key::{Key, ResourceName};
+use crate::clock::Millis;
+
+/// A point in the global order of changes. Also `metadata.resourceVersion`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Revision(pub u64);
+
+impl Revision {
+    /// Before the first change.
+    pub const ZERO: Self = Self(0);
+
+    /// The revision after this one.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// JSON with a marked place where the revision goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Draft {
+    json: Vec<u8>,
+    splice: u32,
+}
+
+impl Draft {
+    /// `splice` is the offset in `json` at which the digits of the revision are inserted. `None` if it lies outside.
+    pub fn new(json: Vec<u8>, splice: usize) -> Option<Self> {
+        let offset = u32::try_from(splice).ok()?;
+        (splice <= json.len()).then_some(Self { json, splice: offset })
+    }
+
+    /// A draft whose revision goes between two texts.
+    pub fn joined(before: &str, after: &str) -> Self {
+        // The limit is beyond what any log takes as one object.
+        let splice = u32::try_from(before.len()).unwrap_or(u32::MAX);
+        Self { json: [before.as_bytes(), after.as_bytes()].concat(), splice }
+    }
+
+    /// How long the JSON is without its revision.
+    pub(super) fn len(&self) -> usize {
+        self.json.len()
+    }
+
+    fn stamp(&self, revision: Revision) -> Box<[u8]> {
+        splice(&self.json, self.splice, 0, revision)
+    }
+}
+
+/// One object at one revision.
+#[derive(Debug)]
+pub struct Stored {
+    /// The change that made this version.
+    pub revision: Revision,
+    /// `namespace/name`.
+    pub path: Arc<str>,
+    splice: u32,
+    json: Box<[u8]>,
+}
+
+impl Stored {
+    pub(super) fn from_draft(path: Arc<str>, draft: &Draft, revision: Revision) -> Self {
+        Self { revision, path, splice: draft.splice, json: draft.stamp(revision) }
+    }
+
+    pub(super) fn from_row(path: Arc<str>, revision: Revision, splice: u32, json: Box<[u8]>) -> Self {
+        Self { revision, path, splice, json }
+    }
+
+    /// The same object shown at another revision: how a deletion shows the last state.
+    #[must_use]
+    pub fn restamped(&self, revision: Revision) -> Self {
+        let old_digits = decimal_digits(self.revision.0);
+        let json = splice(&self.json, self.splice, old_digits, revision);
+        Self { revision, path: self.path.clone(), splice: self.splice, json }
+    }
+
+    /// The whole object as JSON, its revision included.
+    pub fn json(&self) -> &[u8] {
+        &self.json
+    }
+
+    /// Where in the JSON the digits of the revision start.
+    pub fn splice(&self) -> u32 {
+        self.splice
+    }
+
+    /// The namespace part of the path.
+    pub fn namespace(&self) -> &str {
+        self.path.split_once('/').map_or("", |(namespace, _)| namespace)
+    }
+
+    /// The name part of the path.
+    pub fn name(&self) -> &str {
+        self.path.split_once('/').map_or(&self.path, |(_, name)| name)
+    }
+}
+
+impl AsRef<[u8]> for Stored {
+    fn as_ref(&self) -> &[u8] {
+        &self.json
+    }
+}
+
+/// One committed write.
+#[derive(Debug)]
+pub struct Change {
+    /// When it was committed.
+    pub at: Millis,
+    /// The kind of the object.
+    pub resource: ResourceName,
+    /// The new version, or the last one if it was deleted.
+    pub object: Arc<Stored>,
+    /// The version before, if there was one.
+    pub previous: Option<Arc<Stored>>,
+    /// True if the object is gone.
+    pub deleted: bool,
+}
+
+impl Change {
+    /// The position of this change in the global order.
+    pub fn revision(&self) -> Revision {
+        self.object.revision
+    }
+
+    /// Which object changed.
+    pub fn key(&self) -> Key {
+        Key { resource: self.resource.clone(), path: self.object.path.clone() }
+    }
+}
+
+fn splice(json: &[u8], at: u32, skip: usize, revision: Revision) -> Box<[u8]> {
+    let at = (at as usize).min(json.len());
+    let rest = (at + skip).min(json.len());
+    let mut out = Vec::with_capacity(at + decimal_digits(revision.0) + json.len() - rest);
+    out.extend_from_slice(&json[..at]);
+    out.extend_from_slice(revision.to_string().as_bytes());
+    out.extend_from_slice(&json[rest..]);
+    out.into_boxed_slice()
+}
+
+fn decimal_digits(number: u64) -> usize {
+    number.checked_ilog10().map_or(1, |log| log as usize + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_draft_gets_its_revision_at_the_marked_place() {
+        let draft = Draft::new(br#"{"v":""}"#.to_vec(), 6).unwrap();
+        let stored = Stored::from_draft("a/b".into(), &draft, Revision(9));
+        assert_eq!(stored.json(), br#"{"v":"9"}"#);
+        let gone = stored.restamped(Revision(1234));
+        assert_eq!(gone.json(), br#"{"v":"1234"}"#);
+        assert_eq!(gone.restamped(Revision(7)).json(), br#"{"v":"7"}"#);
+    }
+
+    #[test]
+    fn a_draft_with_the_place_outside_is_refused() {
+        assert!(Draft::new(vec![1, 2], 3).is_none());
+    }
+}

@@ -1,0 +1,89 @@
+//! Decides the order and the outcome of the batches of a group, before any of it is durable.
+//!
+//! Batches are judged one after the other, each on top of what the ones before it would make. A batch that is
+//! refused leaves no trace: it takes no revision.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::batch::{Batch, CommitError, Committed, Precondition, Write};
+use super::key::Key;
+use super::object::{Change, Revision, Stored};
+use super::state::State;
+use crate::clock::Millis;
+
+/// The changes of a group so far.
+#[derive(Default)]
+pub(super) struct Pending {
+    revision: Revision,
+    pub changes: Vec<Arc<Change>>,
+    /// What the changes made of each object; `None` is deleted.
+    objects: HashMap<Key, Option<Arc<Stored>>>,
+}
+
+impl Pending {
+    pub fn new(state: &State) -> Self {
+        Self { revision: state.revision, ..Self::default() }
+    }
+
+    /// Puts a batch behind those before it. `state` is the one this was made from, all along.
+    pub fn order(&mut self, state: &State, now: Millis, batch: Batch) -> Result<Committed, CommitError> {
+        for check in &batch.checks {
+            self.check(state, &check.key, check.expect)?;
+        }
+        let mut written = HashSet::with_capacity(batch.writes.len());
+        for write in &batch.writes {
+            if !written.insert(write.key()) {
+                return Err(CommitError::WrittenTwice(write.key().clone()));
+            }
+            let expect = match write {
+                // A deletion needs something to delete.
+                Write::Delete { expect: Precondition::Absent, .. } => Precondition::Exists,
+                Write::Put { expect, .. } | Write::Delete { expect, .. } => *expect,
+            };
+            self.check(state, write.key(), expect)?;
+        }
+        let objects = batch.writes.into_iter().filter_map(|write| self.write(state, now, write)).collect();
+        Ok(Committed { revision: self.revision, objects })
+    }
+
+    fn find(&self, state: &State, key: &Key) -> Option<Arc<Stored>> {
+        match self.objects.get(key) {
+            Some(pending) => pending.clone(),
+            None => state.get(key).cloned(),
+        }
+    }
+
+    fn check(&self, state: &State, key: &Key, expected: Precondition) -> Result<(), CommitError> {
+        let found = self.find(state, key);
+        let holds = match (expected, &found) {
+            (Precondition::Absent, None) | (Precondition::Exists, Some(_)) => true,
+            (Precondition::At(revision), Some(stored)) => stored.revision == revision,
+            (Precondition::Absent, Some(_)) | (Precondition::Exists | Precondition::At(_), None) => false,
+        };
+        if holds { Ok(()) } else { Err(CommitError::Conflict { key: key.clone(), expected, found }) }
+    }
+
+    /// `None` only for a deletion of nothing, which the checks refused before.
+    fn write(&mut self, state: &State, now: Millis, write: Write) -> Option<Arc<Stored>> {
+        let previous = self.find(state, write.key());
+        let revision = self.revision.next();
+        let (key, object, deleted) = match write {
+            Write::Put { key, draft, .. } => {
+                // One path text per object, however often it is written.
+                let path =
+                    previous.as_ref().map_or_else(|| key.path.clone(), |previous| previous.path.clone());
+                let object = Stored::from_draft(path, &draft, revision);
+                (key, object, false)
+            }
+            Write::Delete { key, .. } => (key, previous.as_ref()?.restamped(revision), true),
+        };
+        let object = Arc::new(object);
+        self.revision = revision;
+        let resource = state.shared_name(&key.resource);
+        self.objects.insert(key, (!deleted).then(|| object.clone()));
+        let change = Change { at: now, resource, object: object.clone(), previous, deleted };
+        self.changes.push(Arc::new(change));
+        Some(object)
+    }
+}

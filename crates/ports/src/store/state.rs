@@ -1,0 +1,224 @@
+//! The current objects and the recent changes, in memory.
+//!
+//! Objects are kept per kind in a persistent ordered map: a snapshot is a reference, whatever the size. Recent
+//! changes are kept per kind for watches of that kind, and in one global order for watches of everything.
+//!
+//! Invariant: a watch from revision `r` is complete if no change behind `r` was forgotten. For a watch of one kind
+//! only changes of that kind count, so a quiet kind can be watched across any number of changes of the others.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::key::{Key, ResourceName};
+use super::object::{Change, Revision, Stored};
+use super::snapshot::{Objects, Snapshot};
+use super::watch::{Page, WatchError, WatchScope};
+use crate::clock::Millis;
+
+/// What a remembered change costs besides the versions it keeps, about.
+const CHANGE_BYTES: usize = 128;
+
+/// How much of the past can be watched. What lies beyond any of the limits is forgotten.
+#[derive(Debug, Clone, Copy)]
+pub struct History {
+    /// At most this many changes.
+    pub max_changes: usize,
+    /// None older than this.
+    pub max_age: Duration,
+    /// At most this much memory for versions that are no longer current, about.
+    pub max_bytes: usize,
+}
+
+impl Default for History {
+    fn default() -> Self {
+        Self { max_changes: 100_000, max_age: Duration::from_hours(1), max_bytes: 256 << 20 }
+    }
+}
+
+pub(super) struct State {
+    pub revision: Revision,
+    /// Changes up to this one are forgotten.
+    pub compacted: Revision,
+    /// What was forgotten before this state was loaded, of whichever kind.
+    compacted_at_start: Revision,
+    topics: BTreeMap<ResourceName, Topic>,
+    history: VecDeque<Arc<Change>>,
+    history_bytes: usize,
+    wake: watch::Sender<Revision>,
+    closed: bool,
+}
+
+pub(super) struct Topic {
+    pub objects: Objects,
+    /// The last change of this kind that was forgotten.
+    compacted: Revision,
+    history: VecDeque<Arc<Change>>,
+    wake: watch::Sender<Revision>,
+}
+
+impl Topic {
+    fn new(compacted: Revision) -> Self {
+        Self {
+            objects: Objects::new(),
+            compacted,
+            history: VecDeque::new(),
+            wake: watch::Sender::new(Revision::ZERO),
+        }
+    }
+
+    fn changed_since(&self, revision: Revision) -> bool {
+        self.history.back().is_some_and(|newest| newest.revision() > revision)
+    }
+}
+
+impl State {
+    pub fn new(compacted: Revision) -> Self {
+        Self {
+            revision: Revision::ZERO,
+            compacted,
+            compacted_at_start: compacted,
+            topics: BTreeMap::new(),
+            history: VecDeque::new(),
+            history_bytes: 0,
+            wake: watch::Sender::new(Revision::ZERO),
+            closed: false,
+        }
+    }
+
+    pub fn get(&self, key: &Key) -> Option<&Arc<Stored>> {
+        self.topics.get(&key.resource)?.objects.get(&*key.path)
+    }
+
+    pub fn snapshot(&self, resource: &ResourceName) -> Snapshot {
+        let objects = self.topics.get(resource).map(|topic| topic.objects.clone()).unwrap_or_default();
+        Snapshot { revision: self.revision, objects }
+    }
+
+    pub fn counts(&self) -> Vec<(ResourceName, usize)> {
+        self.topics.iter().map(|(resource, topic)| (resource.clone(), topic.objects.len())).collect()
+    }
+
+    /// The text of this name that is kept anyway, if there is one.
+    pub fn shared_name(&self, resource: &ResourceName) -> ResourceName {
+        self.topics.get_key_value(resource).map_or(resource, |(known, _)| known).clone()
+    }
+
+    pub fn topic(&mut self, resource: &ResourceName) -> &mut Topic {
+        self.topics.entry(resource.clone()).or_insert_with(|| Topic::new(self.compacted_at_start))
+    }
+
+    pub fn apply(&mut self, change: Arc<Change>) {
+        debug_assert!(change.revision() > self.revision, "revisions only grow");
+        self.revision = change.revision();
+        let topic = self.topic(&change.resource);
+        if change.deleted {
+            topic.objects.remove(&*change.object.path);
+        } else {
+            topic.objects.insert(change.object.path.clone(), change.object.clone());
+        }
+        self.remember(change);
+    }
+
+    /// Makes a change watchable.
+    pub fn remember(&mut self, change: Arc<Change>) {
+        self.history_bytes += history_bytes(&change);
+        self.topic(&change.resource).history.push_back(change.clone());
+        self.history.push_back(change);
+    }
+
+    /// Drops what no longer fits the limits, at most `most` changes, and returns it.
+    pub fn trim(&mut self, limits: History, now: Millis, most: usize) -> Vec<Arc<Change>> {
+        let max_age = i64::try_from(limits.max_age.as_millis()).unwrap_or(i64::MAX);
+        let oldest = now.0.saturating_sub(max_age);
+        let mut dropped = Vec::new();
+        while dropped.len() < most
+            && let Some(first) = self.history.front()
+            && (self.history.len() > limits.max_changes
+                || self.history_bytes > limits.max_bytes
+                || first.at.0 < oldest)
+            && let Some(change) = self.history.pop_front()
+        {
+            self.history_bytes -= history_bytes(&change);
+            self.compacted = change.revision();
+            if let Some(topic) = self.topics.get_mut(&change.resource) {
+                topic.history.pop_front();
+                topic.compacted = change.revision();
+            }
+            dropped.push(change);
+        }
+        dropped
+    }
+
+    /// Whether a watch can go on from behind `after`.
+    pub fn check_watchable(&self, scope: &WatchScope, after: Revision) -> Result<(), WatchError> {
+        let oldest = match scope {
+            WatchScope::All => self.compacted,
+            WatchScope::Resource(resource) => {
+                self.topics.get(resource).map_or(self.compacted_at_start, |topic| topic.compacted)
+            }
+        };
+        if after < oldest {
+            return Err(WatchError::Gone { asked: after, oldest: self.compacted });
+        }
+        if after > self.revision {
+            return Err(WatchError::Future { asked: after, newest: self.revision });
+        }
+        Ok(())
+    }
+
+    /// Changes behind `after`, at most `most`, and the revision up to which the page is complete.
+    pub fn page(&self, scope: &WatchScope, after: Revision, most: usize) -> Result<Page, WatchError> {
+        self.check_watchable(scope, after)?;
+        let history = match scope {
+            WatchScope::All => Some(&self.history),
+            WatchScope::Resource(resource) => self.topics.get(resource).map(|topic| &topic.history),
+        };
+        let behind = history.map(|history| {
+            let start = history.partition_point(|change| change.revision() <= after);
+            history.range(start..)
+        });
+        let changes: Vec<_> = behind.clone().into_iter().flatten().take(most).cloned().collect();
+        if changes.is_empty() && self.closed {
+            return Err(WatchError::Closed);
+        }
+        let complete = behind.is_none_or(|behind| behind.len() == changes.len());
+        let upto =
+            if complete { self.revision } else { changes.last().map_or(after, |last| last.revision()) };
+        Ok(Page { changes, upto })
+    }
+
+    pub fn listen(&mut self, scope: &WatchScope) -> watch::Receiver<Revision> {
+        match scope {
+            WatchScope::All => self.wake.subscribe(),
+            WatchScope::Resource(resource) => self.topic(resource).wake.subscribe(),
+        }
+    }
+
+    /// The channels to tell about the changes since `before`. Asked before those changes can be trimmed.
+    pub fn wakers(&self, before: Revision) -> Vec<watch::Sender<Revision>> {
+        let changed = self.topics.values().filter(|topic| topic.changed_since(before));
+        changed.map(|topic| &topic.wake).chain([&self.wake]).cloned().collect()
+    }
+
+    /// No change will come any more; watches end once they have delivered what there is.
+    pub fn close(&mut self) {
+        self.closed = true;
+        self.topics.values().map(|topic| &topic.wake).chain([&self.wake]).for_each(|wake| {
+            wake.send_replace(self.revision);
+        });
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+}
+
+/// The memory that a change holds only because it is remembered.
+fn history_bytes(change: &Change) -> usize {
+    let previous = change.previous.as_ref().map_or(0, |previous| previous.json().len());
+    let deletion = if change.deleted { change.object.json().len() } else { 0 };
+    CHANGE_BYTES + previous + deletion
+}

@@ -1,0 +1,52 @@
+//! The nouns of Muster: kinds, metadata, conditions, and the small languages inside them.
+//!
+//! Is: plain values that decode from and encode to the JSON users write, with their schemas.
+//! Is not: a place for decisions. Nothing here does I/O, reads a clock or knows a store.
+//!
+//! Start here: [`Object`] is what every kind looks like, [`Resource`] is what makes a type a kind, and
+//! [`task`] is the kind everything else turns around.
+
+#![warn(missing_docs)]
+
+#[macro_use]
+mod words;
+
+mod decode_text;
+
+pub mod addon;
+pub mod application;
+pub mod condition;
+pub mod container;
+pub mod duration;
+pub mod extension;
+pub mod field_selector;
+pub mod label_selector;
+pub mod metadata;
+pub mod name_rules;
+pub mod names;
+pub mod object;
+pub mod quantity;
+pub mod schema;
+pub mod task;
+pub mod task_kind;
+pub mod task_status;
+pub mod task_template;
+pub mod timestamp;
+
+pub use addon::Addon;
+pub use application::Application;
+pub use condition::Condition;
+pub use duration::Duration;
+pub use extension::Extension;
+pub use field_selector::FieldSelector;
+pub use label_selector::LabelSelector;
+pub use metadata::{Metadata, OwnerReference};
+pub use names::{Names, Scope};
+pub use object::{NoStatus, Object, Resource};
+pub use quantity::Quantity;
+pub use task::{Task, TaskSpec};
+pub use task_kind::TaskKind;
+pub use task_status::{State, TaskStatus};
+pub use task_template::TaskTemplate;
+pub use timestamp::{MicroTimestamp, Timestamp};
+pub use words::UnknownWord;

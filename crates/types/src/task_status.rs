@@ -1,0 +1,318 @@
+//! What is reported about a Task: its state, its attempts, and what happened to it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::condition::Condition;
+use crate::metadata::{is_default, null_is_default};
+use crate::task::Runtime;
+use crate::timestamp::Timestamp;
+
+words! {
+    /// Where a task is in its life. Succeeded, Failed and Canceled are final.
+    #[derive(Default)]
+    pub enum State {
+        /// Made but not submitted.
+        #[default]
+        Created = "Created",
+        /// Submitted; may be started.
+        Ready = "Ready",
+        /// A rule holds it back.
+        Postponed = "Postponed",
+        /// A quota refused it; it is tried again.
+        QuotaBlocked = "QuotaBlocked",
+        /// An attempt was created and does not run yet.
+        Pending = "Pending",
+        /// An attempt runs.
+        Running = "Running",
+        /// It ended well.
+        Succeeded = "Succeeded",
+        /// It ended badly.
+        Failed = "Failed",
+        /// It was ended on request.
+        Canceled = "Canceled",
+    }
+}
+
+impl State {
+    /// True for states that never change again.
+    pub const fn is_terminal(self) -> bool {
+        match self {
+            Self::Succeeded | Self::Failed | Self::Canceled => true,
+            Self::Created
+            | Self::Ready
+            | Self::Postponed
+            | Self::QuotaBlocked
+            | Self::Pending
+            | Self::Running => false,
+        }
+    }
+}
+
+/// What was observed of the task.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TaskStatus {
+    /// Where the task is in its life.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<State>,
+    /// Number of the latest attempt; absent before the first.
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_is_default")]
+    pub attempt: u32,
+    /// The latest attempts, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub attempts: Vec<Attempt>,
+    /// What happens now, in a sentence.
+    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
+    pub message: String,
+    /// When the latest attempt started to run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started: Option<Timestamp>,
+    /// When the task ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub terminated: Option<Timestamp>,
+    /// Namespace and name of the latest attempt's pod.
+    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
+    pub pod: String,
+    /// How often an attempt had to be made again; waiting for quota does not count.
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_is_default")]
+    pub retries: u32,
+    /// Who made the task.
+    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
+    pub create_user: String,
+    /// Who last changed what is asked for.
+    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
+    pub update_user: String,
+    /// What went wrong. A task can succeed and still have errors.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub errors: Vec<TaskError>,
+    /// What happened to the task, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub events: Vec<Record>,
+    /// What the addon says it does, line by line.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub activity: Vec<String>,
+    /// How many steps the addon expects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
+    /// How many steps the addon has done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completed: Option<u64>,
+    /// Any document the addon reports as its result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    /// Files kept with the task, such as logs.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub attached: Vec<Attachment>,
+    /// What the task waits for; absent if nothing holds it back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_for: Option<WaitingFor>,
+    /// Aspects of the task's state, each type once.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+}
+
+impl TaskStatus {
+    /// The state, which is Created until one was reported.
+    pub fn current_state(&self) -> State {
+        self.state.unwrap_or_default()
+    }
+}
+
+/// One try at the task on one executor.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Attempt {
+    /// Number of the attempt, counted from 1.
+    #[serde(deserialize_with = "null_is_default")]
+    pub number: u32,
+    /// Where it ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<Runtime>,
+    /// Name of the pod, process or dispatch.
+    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
+    pub handle: String,
+    /// Name of the robot it ran on.
+    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
+    pub robot: String,
+    /// When it started to run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<Timestamp>,
+    /// Exit code of the leading container.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Number of the signal that ended the leading container.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// Why it ended, in one CamelCase word.
+    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
+    pub reason: String,
+}
+
+/// Something that went wrong.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct TaskError {
+    /// How bad it is, for example Error or Warning.
+    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
+    pub severity: String,
+    /// Who reports it, in parentheses, and what went wrong.
+    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
+    pub description: String,
+}
+
+/// Something that happened to a task, once or several times in a row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Record {
+    /// What happened.
+    pub kind: RecordKind,
+    /// How often it happened for the same reason.
+    pub count: u32,
+    /// Why it happened.
+    #[serde(default, skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
+    pub reason: String,
+    /// When it last happened.
+    pub last: Timestamp,
+}
+
+words! {
+    /// What can happen to a task. Attempts on processes and robots use the same words as pods.
+    pub enum RecordKind {
+        /// An addon was chosen.
+        AddonSelected = "AddonSelected",
+        /// An extension was chosen.
+        ExtensionSelected = "ExtensionSelected",
+        /// The image cannot be used.
+        ImageError = "ImageError",
+        /// The attempt vanished.
+        PodNotFound = "PodNotFound",
+        /// The attempt was created.
+        PodCreated = "PodCreated",
+        /// The attempt waits to run.
+        PodPending = "PodPending",
+        /// The attempt runs.
+        PodRunning = "PodRunning",
+        /// The attempt was stopped for a task of higher priority.
+        Preempted = "Preempted",
+        /// The attempt ended well.
+        PodSucceeded = "PodSucceeded",
+        /// The attempt ended badly.
+        PodFailed = "PodFailed",
+        /// The attempt was deleted.
+        PodDeleted = "PodDeleted",
+        /// The priority was raised because another task depends on this one.
+        Escalated = "Escalated",
+        /// The files of the task were let go.
+        Released = "Released",
+        /// A container that outlived the leading one was stopped.
+        ContainerKilled = "ContainerKilled",
+        /// A rule held the task back.
+        Postponed = "Postponed",
+        /// A quota refused the task.
+        QuotaBlocked = "QuotaBlocked",
+        /// The task was canceled.
+        Canceled = "Canceled",
+        /// The attempt ran longer than its timeout.
+        Timeout = "Timeout",
+    }
+}
+
+/// A file kept with the task.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Attachment {
+    /// Name of the file.
+    pub name: String,
+    /// Size in bytes.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub size: u64,
+    /// Line of the activity the file belongs to, counted from 1; absent if to none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activity: Option<u32>,
+}
+
+/// What a task waits for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct WaitingFor {
+    /// The rule that holds the task back, in one CamelCase word such as Dependency.
+    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
+    pub reason: String,
+    /// What must happen first, in a sentence.
+    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
+    pub message: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn states_and_records_are_the_words_of_the_design() {
+        let words: Vec<_> = State::ALL.iter().map(|state| state.as_str()).collect();
+        assert_eq!(
+            words.join(" "),
+            "Created Ready Postponed QuotaBlocked Pending Running Succeeded Failed Canceled"
+        );
+        let words: Vec<_> = RecordKind::ALL.iter().map(|kind| kind.as_str()).collect();
+        assert_eq!(
+            words.join(" "),
+            "AddonSelected ExtensionSelected ImageError PodNotFound PodCreated PodPending PodRunning Preempted \
+             PodSucceeded PodFailed PodDeleted Escalated Released ContainerKilled Postponed QuotaBlocked Canceled Timeout"
+        );
+    }
+
+    #[test]
+    fn three_states_are_final() {
+        let terminal: Vec<_> = State::ALL.iter().filter(|state| state.is_terminal()).collect();
+        assert_eq!(terminal, [&State::Succeeded, &State::Failed, &State::Canceled]);
+    }
+
+    #[test]
+    fn every_field_reads_and_writes_back() {
+        let example = json!({
+            "state": "Running",
+            "attempt": 2,
+            "attempts": [{
+                "number": 1, "runtime": "robot", "handle": "a-1", "robot": "r1", "startedAt": "2026-11-15T14:00:00Z",
+                "finishedAt": "2026-11-15T14:01:00Z", "exitCode": 137, "signal": 9, "reason": "Killed",
+            }],
+            "message": "Dispatching to r1",
+            "started": "2026-11-15T14:00:00Z",
+            "terminated": "2026-11-15T14:01:00Z",
+            "pod": "default/a-1",
+            "retries": 1,
+            "createUser": "ada",
+            "updateUser": "bob",
+            "errors": [{"severity": "Error", "description": "(addon) no such file"}],
+            "events": [{"kind": "PodCreated", "count": 1, "reason": "a-1", "last": "2026-11-15T14:00:00Z"}],
+            "activity": ["reading"],
+            "total": 100,
+            "completed": 42,
+            "result": {"any": "document"},
+            "attached": [{"name": "addon.log", "size": 12, "activity": 1}],
+            "waitingFor": {"reason": "Dependency", "message": "task analyze-7 must complete first"},
+            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-15T14:00:00Z"}],
+        });
+        let status: TaskStatus = serde_json::from_value(example.clone()).unwrap();
+        assert_eq!(status.current_state(), State::Running);
+        assert_eq!(serde_json::to_value(&status).unwrap(), example);
+    }
+
+    #[test]
+    fn nothing_reported_is_nothing_stored() {
+        assert_eq!(serde_json::to_string(&TaskStatus::default()).unwrap(), "{}");
+        assert_eq!(TaskStatus::default().current_state(), State::Created);
+    }
+}

