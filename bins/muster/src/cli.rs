@@ -1,14 +1,25 @@
 //! The command line: verbs, flags and their help.
 
+mod examples;
+
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::builder::PossibleValuesParser;
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use muster_types::Duration;
 
 /// The control plane for work that ends.
 #[derive(Debug, Parser)]
-#[command(name = "muster", version, about, propagate_version = true, max_term_width = 110)]
+#[command(
+    name = "muster",
+    version,
+    about,
+    max_term_width = 110,
+    after_help = "Start with `muster up`, then in another terminal `muster get tasks`.\n\
+                  `muster help VERB` tells more about a verb, with examples."
+)]
 pub struct Cli {
     #[command(flatten)]
     pub globals: Globals,
@@ -19,21 +30,23 @@ pub struct Cli {
 /// Flags of every verb.
 #[derive(Debug, Args)]
 pub struct Globals {
-    /// Directory of the server's data; the default is the user's data directory (~/.local/share/muster)
-    #[arg(long, global = true, value_name = "DIR", env = "MUSTER_DATA")]
+    /// Directory of the server's data [default: ~/.local/share/muster]
+    #[arg(long, global = true, value_name = "DIR", env = "MUSTER_DATA", hide_env_values = true)]
     pub data: Option<PathBuf>,
-    /// Kubeconfig of the server to talk to; the default is the one in the data directory
-    #[arg(long, global = true, value_name = "FILE", env = "MUSTER_KUBECONFIG")]
+    /// Kubeconfig of the server to talk to [default: the one in the data directory, else KUBECONFIG or
+    /// ~/.kube/config]
+    #[arg(long, global = true, value_name = "FILE", env = "MUSTER_KUBECONFIG", hide_env_values = true)]
     pub kubeconfig: Option<PathBuf>,
     /// URL of the server to talk to, instead of the one in the kubeconfig
-    #[arg(long, global = true, value_name = "URL", env = "MUSTER_SERVER")]
+    #[arg(long, global = true, value_name = "URL", env = "MUSTER_SERVER", hide_env_values = true)]
     pub server: Option<String>,
-    /// Namespace of the objects
-    #[arg(long, short, global = true, value_name = "NAME", env = "MUSTER_NAMESPACE")]
+    /// Namespace of the objects [default: that of the kubeconfig, else default]
+    #[arg(long, short, global = true, value_name = "NAME", env = "MUSTER_NAMESPACE", hide_env_values = true)]
     pub namespace: Option<String>,
-    /// What to log: error, warn, info, debug or trace, per module if wanted
-    #[arg(long, global = true, value_name = "FILTER", env = "MUSTER_LOG", default_value = "info")]
-    pub log: String,
+    /// What to log: error, warn, info, debug or trace, per module if wanted [default: info for `up`, nothing
+    /// otherwise]
+    #[arg(long, global = true, value_name = "FILTER", env = "MUSTER_LOG", hide_env_values = true)]
+    pub log: Option<String>,
 }
 
 /// Verbs.
@@ -41,6 +54,252 @@ pub struct Globals {
 pub enum Command {
     /// Run the server: API, store and everything else, in one process
     Up(UpArgs),
+    /// Make objects be as files describe them
+    #[command(after_help = examples::APPLY)]
+    Apply(ApplyArgs),
+    /// Show objects, as a table or whole
+    #[command(after_help = examples::GET)]
+    Get(GetArgs),
+    /// Show everything about some objects, for reading
+    #[command(after_help = examples::DESCRIBE)]
+    Describe(DescribeArgs),
+    /// Delete objects
+    #[command(after_help = examples::DELETE)]
+    Delete(DeleteArgs),
+    /// Print the kubeconfig of the server in the data directory, secret included
+    #[command(after_help = examples::KUBECONFIG)]
+    Kubeconfig(KubeconfigArgs),
+    /// Make, list and revoke access tokens
+    #[command(subcommand, after_help = examples::TOKEN)]
+    Token(TokenCommand),
+    /// Print a completion script for a shell
+    #[command(after_help = examples::COMPLETION)]
+    Completion {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print the versions of this program and of the server
+    Version(VersionArgs),
+}
+
+/// Flags of `apply`.
+#[derive(Debug, Args)]
+pub struct ApplyArgs {
+    #[command(flatten)]
+    pub files: FileArgs,
+    /// Check and say what would happen, but change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Take over fields that another manager owns
+    #[arg(long)]
+    pub force_conflicts: bool,
+    /// Who owns the applied fields
+    #[arg(long, value_name = "NAME", default_value = "muster")]
+    pub field_manager: String,
+}
+
+/// Which files to read.
+#[derive(Debug, Args)]
+pub struct FileArgs {
+    /// File or directory with objects in YAML or JSON, - for standard input; can be repeated
+    #[arg(id = "files", long = "filename", short = 'f', value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// Read the directories below, too
+    #[arg(long, short = 'R')]
+    pub recursive: bool,
+}
+
+/// Flags of `get`.
+#[derive(Debug, Args)]
+pub struct GetArgs {
+    /// What to show: RESOURCE, RESOURCE NAME…, RESOURCE/NAME… or RESOURCE,RESOURCE
+    #[arg(value_name = "RESOURCE[/NAME]", required = true)]
+    pub what: Vec<String>,
+    #[command(flatten)]
+    pub select: SelectArgs,
+    /// Form of the output
+    #[arg(long, short, value_name = "FORM", default_value = "table", hide_possible_values = false)]
+    pub output: Output,
+    /// Go on showing changes until stopped
+    #[arg(long, short, conflicts_with = "limit")]
+    pub watch: bool,
+    /// Show at most so many objects of each resource
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub limit: Option<u64>,
+    /// Objects that are not there are no error
+    #[arg(long)]
+    pub ignore_not_found: bool,
+    /// Leave out the line with the names of the columns
+    #[arg(long)]
+    pub no_headers: bool,
+    /// Show in json and yaml who owns which field
+    #[arg(long)]
+    pub show_managed_fields: bool,
+}
+
+/// Which objects of a collection.
+#[derive(Debug, Args)]
+pub struct SelectArgs {
+    /// Objects of all namespaces
+    #[arg(long, short = 'A')]
+    pub all_namespaces: bool,
+    /// Objects with these labels, such as app=shop,tier!=db or 'app in (shop,bank)'
+    #[arg(long, short = 'l', value_name = "SELECTOR")]
+    pub selector: Option<String>,
+    /// Objects with these values of fields, such as status.state=Failed
+    #[arg(long, value_name = "SELECTOR")]
+    pub field_selector: Option<String>,
+}
+
+/// Form of objects in the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// Aligned columns
+    Table,
+    /// More columns
+    Wide,
+    /// Whole objects as JSON
+    Json,
+    /// Whole objects as YAML
+    Yaml,
+    /// RESOURCE/NAME, one per line
+    Name,
+}
+
+/// Flags of `describe`.
+#[derive(Debug, Args)]
+pub struct DescribeArgs {
+    /// What to show: RESOURCE, RESOURCE NAME… or RESOURCE/NAME…
+    #[arg(value_name = "RESOURCE[/NAME]", required = true)]
+    pub what: Vec<String>,
+    #[command(flatten)]
+    pub select: SelectArgs,
+}
+
+/// Flags of `delete`.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("target").args(["what", "files"]).required(true))]
+pub struct DeleteArgs {
+    /// What to delete: RESOURCE NAME…, RESOURCE/NAME…, or RESOURCE with -l or --all
+    #[arg(value_name = "RESOURCE[/NAME]")]
+    pub what: Vec<String>,
+    /// File or directory with the objects to delete, - for standard input; can be repeated
+    #[arg(
+        id = "files",
+        long = "filename",
+        short = 'f',
+        value_name = "FILE",
+        conflicts_with_all = ["what", "selector", "field_selector", "all", "all_namespaces"]
+    )]
+    pub files: Vec<PathBuf>,
+    /// Read the directories below, too
+    #[arg(long, short = 'R', requires = "files")]
+    pub recursive: bool,
+    #[command(flatten)]
+    pub select: SelectArgs,
+    /// All objects of the resource in the namespace, or everywhere with -A
+    #[arg(long, conflicts_with_all = ["selector", "field_selector"])]
+    pub all: bool,
+    /// What happens to the objects that the deleted ones own
+    #[arg(long, value_name = "HOW", default_value = "background")]
+    pub cascade: Cascade,
+    /// Wait until the objects are gone
+    #[arg(
+        long,
+        value_name = "true|false",
+        default_value = "true",
+        default_missing_value = "true",
+        num_args = 0..=1,
+        require_equals = true,
+        hide_possible_values = true,
+        action = clap::ArgAction::Set
+    )]
+    pub wait: bool,
+    /// Longest time to wait until the objects are gone [default: no limit]
+    #[arg(long, value_name = "DURATION")]
+    pub timeout: Option<Duration>,
+    /// Objects that are not there are no error
+    #[arg(long)]
+    pub ignore_not_found: bool,
+    /// Check and say what would happen, but change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// What happens to the objects that a deleted one owns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Cascade {
+    /// They are deleted afterwards
+    Background,
+    /// They are deleted first
+    Foreground,
+    /// They stay
+    Orphan,
+}
+
+/// Flags of `kubeconfig`.
+#[derive(Debug, Args)]
+pub struct KubeconfigArgs {
+    /// Print the text of the file, which is the default
+    #[arg(long, conflicts_with = "path")]
+    pub raw: bool,
+    /// Print only where the file is
+    #[arg(long)]
+    pub path: bool,
+}
+
+/// Verbs of `token`.
+#[derive(Debug, Subcommand)]
+pub enum TokenCommand {
+    /// Make a token and print its secret, which is shown only this once
+    Create {
+        /// Name of the token: whom or what it is for
+        name: String,
+        /// What it may do: admin everything, editor change objects, viewer read them
+        #[arg(long, value_parser = PossibleValuesParser::new(["admin", "editor", "viewer"]))]
+        role: String,
+        /// How long it is valid, such as 12h or 30d [default: until it is revoked]
+        #[arg(long, value_name = "DURATION")]
+        ttl: Option<Duration>,
+        /// Print a whole kubeconfig with the token instead of the secret alone
+        #[arg(long)]
+        as_kubeconfig: bool,
+    },
+    /// Show the tokens there are, without their secrets
+    #[command(visible_alias = "ls")]
+    List {
+        /// Form of the output
+        #[arg(long, short, value_name = "FORM", default_value = "table")]
+        output: Output,
+    },
+    /// Make tokens worthless
+    Revoke {
+        /// Names of the tokens
+        #[arg(value_name = "NAME", required = true)]
+        names: Vec<String>,
+    },
+}
+
+/// Flags of `version`.
+#[derive(Debug, Args)]
+pub struct VersionArgs {
+    /// Only the version of this program; no server is asked
+    #[arg(long)]
+    pub client: bool,
+    /// Form of the output
+    #[arg(long, short, value_name = "FORM", default_value = "table")]
+    pub output: VersionOutput,
+}
+
+/// Form of versions in the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum VersionOutput {
+    /// Lines for people
+    Table,
+    /// JSON
+    Json,
+    /// YAML
+    Yaml,
 }
 
 /// Flags of `up`.

@@ -10,8 +10,13 @@ mod up;
 use std::process::ExitCode;
 
 use clap::Parser;
+use mimalloc::MiMalloc;
 
 use crate::cli::{Cli, Command};
+
+/// Many small, short-lived allocations from several threads: the system allocator took a quarter of the time.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();

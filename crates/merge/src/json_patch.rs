@@ -26,13 +26,14 @@ pub(crate) fn run(target: &Value, patch: &Value, max_bytes: usize) -> Result<Val
         return Err(PatchError::TooManyOperations { found: operations.len() });
     }
     let mut document = target.clone();
-    let mut ledger = Ledger { bytes: byte_len(target), work: 0, max_bytes };
+    let mut ledger = Ledger { index: 0, bytes: byte_len(target), work: 0, max_bytes };
     for (index, operation) in operations.iter().enumerate() {
         // One level more than a document: the operation around its value.
         check_depth(operation, MAX_DOCUMENT_DEPTH + 1)?;
         let operation = PatchOperation::deserialize(operation)
             .map_err(|error| PatchError::MalformedOperation { index, reason: error.to_string() })?;
-        ledger.admit(&document, &operation, index)?;
+        ledger.index = index;
+        ledger.admit(&document, &operation)?;
         ::json_patch::patch_unsafe(&mut document, std::slice::from_ref(&operation))
             .map_err(|error| refusal(index, &operation, &error.kind.to_string()))?;
     }
@@ -60,7 +61,9 @@ fn name(operation: &PatchOperation) -> &'static str {
 
 /// What the operations so far came to.
 struct Ledger {
-    /// The size of the document: never less than it is, and exact again whenever it matters.
+    /// The operation being weighed.
+    index: usize,
+    /// The size of the document, give or take a comma per operation.
     bytes: usize,
     /// What copies and deepening moves handled.
     work: usize,
@@ -69,97 +72,108 @@ struct Ledger {
 
 impl Ledger {
     /// Weighs an operation before it runs. An operation that will fail on its own is admitted.
-    fn admit(
-        &mut self,
-        document: &Value,
-        operation: &PatchOperation,
-        index: usize,
-    ) -> Result<(), PatchError> {
+    fn admit(&mut self, document: &Value, operation: &PatchOperation) -> Result<(), PatchError> {
         let leaving = overwritten(document, operation).map(byte_len);
         match operation {
-            PatchOperation::Test(_) => {}
-            PatchOperation::Remove(_) => self.bytes = self.bytes.saturating_sub(leaving.unwrap_or(0)),
+            PatchOperation::Test(_) => Ok(()),
+            PatchOperation::Remove(remove) => {
+                let leaving = leaving.unwrap_or(0).saturating_add(field_bytes(document, &remove.path));
+                self.bytes = self.bytes.saturating_sub(leaving);
+                Ok(())
+            }
             PatchOperation::Add(add) => {
                 check_depth_at(&add.path, &add.value)?;
-                self.grow(document, &add.path, byte_len(&add.value), leaving, index)?;
+                self.arrive(document, &add.path, byte_len(&add.value), leaving)
             }
             PatchOperation::Replace(replace) => {
                 check_depth_at(&replace.path, &replace.value)?;
-                self.grow(document, &replace.path, byte_len(&replace.value), leaving, index)?;
+                self.arrive(document, &replace.path, byte_len(&replace.value), leaving)
             }
             PatchOperation::Copy(copy) => {
                 let Some(source) = document.pointer(copy.from.as_str()) else { return Ok(()) };
-                let arriving = byte_len(source);
-                self.charge(arriving, index)?;
+                let bytes = byte_len(source);
+                self.charge(bytes)?;
                 check_depth_at(&copy.path, source)?;
-                self.grow(document, &copy.path, arriving, leaving, index)?;
+                self.arrive(document, &copy.path, bytes, leaving)
             }
-            PatchOperation::Move(moved) => {
-                let Some(source) = document.pointer(moved.from.as_str()) else { return Ok(()) };
-                let deepens = moved.path.tokens().count() > moved.from.tokens().count();
-                // Moved over what it is part of, it leaves and arrives again.
-                let returns = moved.from.starts_with(&moved.path);
-                let bytes = if deepens || returns { byte_len(source) } else { 0 };
-                self.charge(bytes, index)?;
-                if deepens {
-                    check_depth_at(&moved.path, source)?;
-                }
-                self.grow(document, &moved.path, if returns { bytes } else { 0 }, leaving, index)?;
-            }
+            PatchOperation::Move(moved) => self.admit_move(document, &moved.from, &moved.path, leaving),
         }
-        Ok(())
     }
 
-    fn grow(
+    fn admit_move(
+        &mut self,
+        document: &Value,
+        from: &Pointer,
+        path: &Pointer,
+        leaving: Option<usize>,
+    ) -> Result<(), PatchError> {
+        let Some(source) = document.pointer(from.as_str()) else { return Ok(()) };
+        if path.tokens().count() > from.tokens().count() {
+            self.charge(byte_len(source))?;
+            check_depth_at(path, source)?;
+        }
+        if from.starts_with(path) {
+            // Moved over what it is part of, it leaves and arrives again.
+            let bytes = byte_len(source);
+            self.charge(bytes)?;
+            return self.arrive(document, path, bytes, leaving);
+        }
+        self.bytes = self.bytes.saturating_sub(field_bytes(document, from));
+        // Taken out of a list, it shifts what `path` means: what is there now may not be what it overwrites.
+        let leaving = leaving.filter(|_| !parent(document, from).is_some_and(Value::is_array));
+        self.arrive(document, path, 0, leaving)
+    }
+
+    /// A value arrives at `path`, in place of one that leaves or with a field of its own.
+    fn arrive(
         &mut self,
         document: &Value,
         path: &Pointer,
-        arriving: usize,
+        bytes: usize,
         leaving: Option<usize>,
-        index: usize,
     ) -> Result<(), PatchError> {
-        // A new field brings its name, a colon and a comma.
-        let field = match (leaving, path.last()) {
-            (None, Some(name)) => byte_len(&Value::from(name.decoded().as_ref())) + 2,
-            _ => 0,
-        };
-        let leaving = leaving.unwrap_or(0);
-        let arriving = arriving.saturating_add(field);
-        let after = |bytes: usize| bytes.saturating_sub(leaving).saturating_add(arriving);
-        if after(self.bytes) > self.max_bytes {
-            self.charge(self.bytes, index)?;
-            self.bytes = byte_len(document);
-        }
-        self.bytes = after(self.bytes);
-        if self.bytes > self.max_bytes.saturating_add(field) {
+        let field = if leaving.is_some() { 0 } else { field_bytes(document, path) };
+        self.bytes = self.bytes.saturating_sub(leaving.unwrap_or(0));
+        self.bytes = self.bytes.saturating_add(bytes).saturating_add(field);
+        let commas = self.index.saturating_add(1);
+        if self.bytes > self.max_bytes.saturating_add(commas) {
             return Err(PatchError::TooLarge { max_bytes: self.max_bytes });
         }
         Ok(())
     }
 
-    fn charge(&mut self, bytes: usize, index: usize) -> Result<(), PatchError> {
+    fn charge(&mut self, bytes: usize) -> Result<(), PatchError> {
         let max_bytes = self.max_bytes.saturating_mul(WORK_FACTOR);
         self.work = self.work.saturating_add(bytes);
-        if self.work > max_bytes { Err(PatchError::TooMuchWork { index, max_bytes }) } else { Ok(()) }
+        if self.work > max_bytes {
+            return Err(PatchError::TooMuchWork { index: self.index, max_bytes });
+        }
+        Ok(())
     }
 }
 
 /// The value an operation takes out of the document.
 fn overwritten<'d>(document: &'d Value, operation: &PatchOperation) -> Option<&'d Value> {
-    let path = match operation {
-        PatchOperation::Remove(_) | PatchOperation::Replace(_) => operation.path(),
-        PatchOperation::Add(_) | PatchOperation::Move(_) | PatchOperation::Copy(_) => {
-            let path = operation.path();
-            let parent = path.parent().and_then(|parent| document.pointer(parent.as_str()));
-            // Into a list they insert.
-            if parent.is_some_and(Value::is_array) {
-                return None;
-            }
-            path
-        }
-        PatchOperation::Test(_) => return None,
-    };
-    document.pointer(path.as_str())
+    let path = operation.path();
+    match operation {
+        PatchOperation::Test(_) => None,
+        PatchOperation::Remove(_) | PatchOperation::Replace(_) => document.pointer(path.as_str()),
+        // Into a list they insert.
+        _ if parent(document, path).is_some_and(Value::is_array) => None,
+        _ => document.pointer(path.as_str()),
+    }
+}
+
+/// What a field or item takes beside its value: a comma, and in a map its name and a colon.
+fn field_bytes(document: &Value, path: &Pointer) -> usize {
+    match (parent(document, path), path.last()) {
+        (Some(Value::Object(_)), Some(name)) => byte_len(&Value::from(name.decoded().as_ref())) + 2,
+        _ => 1,
+    }
+}
+
+fn parent<'d>(document: &'d Value, path: &Pointer) -> Option<&'d Value> {
+    path.parent().and_then(|parent| document.pointer(parent.as_str()))
 }
 
 fn check_depth_at(path: &Pointer, value: &Value) -> Result<(), PatchError> {

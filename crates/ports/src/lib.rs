@@ -8,4 +8,5 @@
 #![warn(missing_docs)]
 
 pub mod clock;
+pub mod runtime;
 pub mod store;

@@ -1,5 +1,8 @@
 //! From an object to the draft that the store takes.
 
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
 use muster_ports::store::{Draft, Revision};
 
 use crate::kind::AnyObject;
@@ -8,7 +11,7 @@ use crate::refusal::Refusal;
 /// Largest object that is stored.
 pub const MAX_OBJECT: usize = 1_572_864;
 
-const MARK: &[u8] = br#""resourceVersion":""#;
+static MARK: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(r#""resourceVersion":""#));
 
 /// An encoded object without its revision.
 pub struct Encoded {
@@ -28,9 +31,10 @@ impl Encoded {
             return Err(Refusal::too_large(message));
         }
         // Everything the encoder writes before the mark is a validated name, so the first match is the right one.
-        let at = memchr::memmem::find(&json, MARK)
+        let at = MARK
+            .find(&json)
             .ok_or_else(|| Refusal::internal("the object was encoded without a place for its revision"))?;
-        Ok(Self { json, splice: at + MARK.len() })
+        Ok(Self { json, splice: at + MARK.needle().len() })
     }
 
     /// True if the stored JSON differs only in its revision.

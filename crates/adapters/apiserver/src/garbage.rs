@@ -5,9 +5,10 @@
 //! revision it was decided on, so a race only means another look.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use futures_util::future::join_all;
+use memchr::memmem::Finder;
 use muster_ports::clock::Clock;
 use muster_ports::store::{
     Batch, Change, CommitError, Key, Precondition, Store, Stored, WatchError, WatchScope, Write,
@@ -26,6 +27,9 @@ use crate::shutdown::Shutdown;
 pub const FOREGROUND: &str = "foregroundDeletion";
 /// The finalizer of an object whose dependents stay.
 pub const ORPHAN: &str = "orphan";
+
+static OWNERS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"ownerReferences\""));
+static DELETION: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"deletionTimestamp\""));
 
 /// Objects looked at between two commits.
 const SLICE: usize = 256;
@@ -322,9 +326,7 @@ fn has(metadata: &Metadata, finalizer: &str) -> bool {
 
 /// A quick look at the text; most objects have neither owners nor an end.
 fn concerns(stored: &Stored) -> bool {
-    let json = stored.json();
-    memchr::memmem::find(json, b"\"ownerReferences\"").is_some()
-        || memchr::memmem::find(json, b"\"deletionTimestamp\"").is_some()
+    OWNERS.find(stored.json()).is_some() || DELETION.find(stored.json()).is_some()
 }
 
 fn metadata_of(stored: &Stored) -> Option<Metadata> {

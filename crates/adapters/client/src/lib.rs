@@ -1,1 +1,24 @@
-//! Placeholder.
+//! A client of a Muster server, or of a cluster that serves Muster's kinds.
+//!
+//! Is: choosing a server and credentials ([`access`]), finding resources by the names people use ([`catalog`]), and the
+//! requests of the command line ([`client`], [`follow`], [`tokens`]), with errors that say what to do next ([`error`]).
+//!
+//! Is not: output. What is shown, and how, belongs to the program that asks.
+//!
+//! Start at [`client::Client`]. The transport, TLS and credentials are those of the `kube` crate. Objects are
+//! `serde_json::Value`s, so that nothing a server sends is lost on the way to a person.
+
+pub mod access;
+pub mod catalog;
+pub mod client;
+pub mod error;
+pub mod follow;
+mod query;
+pub mod resource;
+pub mod tokens;
+
+pub use access::{Access, Sources};
+pub use catalog::Catalog;
+pub use client::Client;
+pub use error::ClientError;
+pub use resource::{Resource, Scope};

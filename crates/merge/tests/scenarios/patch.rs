@@ -127,16 +127,18 @@ fn a_document_that_shrinks_again_on_the_way_may_still_not_pass_the_limit() {
 #[test]
 fn replacing_and_removing_makes_room_again() {
     let text = |letter: &str| letter.repeat(600);
+    let name = "a-name-that-would-add-up-if-it-were-counted-each-time";
+    let at = &format!("/{name}");
     let mut operations = Vec::new();
     for _ in 0..100 {
-        operations.push(json!({"op": "replace", "path": "/a", "value": text("y")}));
-        operations.push(json!({"op": "remove", "path": "/a"}));
-        operations.push(json!({"op": "add", "path": "/a", "value": text("z")}));
-        operations.push(json!({"op": "move", "from": "/a", "path": "/b"}));
-        operations.push(json!({"op": "move", "from": "/b", "path": "/a"}));
+        operations.push(json!({"op": "replace", "path": at, "value": text("y")}));
+        operations.push(json!({"op": "remove", "path": at}));
+        operations.push(json!({"op": "add", "path": at, "value": text("z")}));
+        operations.push(json!({"op": "move", "from": at, "path": "/b"}));
+        operations.push(json!({"op": "move", "from": "/b", "path": at}));
     }
-    let patched = patch(PatchKind::Json, &json!({"a": text("x")}), &operations.into(), &schema(), 1000);
-    assert_eq!(patched, Ok(json!({"a": text("z")})));
+    let patched = patch(PatchKind::Json, &json!({name: text("x")}), &operations.into(), &schema(), 1000);
+    assert_eq!(patched, Ok(json!({name: text("z")})));
 }
 
 #[test]
@@ -160,6 +162,43 @@ fn copying_the_same_over_and_over_is_stopped() {
     let refused = patch(PatchKind::Json, &json!({"a": "x".repeat(400)}), &operations.into(), &schema(), 1000);
     // 402 bytes each time, and 16 times 1000 in all.
     assert_eq!(refused, Err(PatchError::TooMuchWork { index: 39, max_bytes: 16_000 }));
+}
+
+#[test]
+fn moving_the_same_back_and_forth_is_stopped() {
+    let there_and_back = [
+        json!({"op": "move", "from": "/a", "path": "/b/a"}),
+        json!({"op": "move", "from": "/b/a", "path": "/a"}),
+    ];
+    let operations: Vec<_> = there_and_back.into_iter().cycle().take(10_000).collect();
+    let target = json!({"a": "x".repeat(400), "b": {}});
+    let refused = patch(PatchKind::Json, &target, &operations.into(), &schema(), 1000);
+    assert_eq!(refused, Err(PatchError::TooMuchWork { index: 78, max_bytes: 16_000 }));
+}
+
+#[test]
+fn inserting_into_a_list_makes_no_room() {
+    let mut operations = vec![json!({"op": "add", "path": "/l/0", "value": "x".repeat(400)}); 5];
+    operations.push(json!({"op": "replace", "path": "/l", "value": []}));
+    let refused = patch(PatchKind::Json, &json!({"l": []}), &operations.into(), &schema(), 1000);
+    assert_eq!(refused, Err(PatchError::TooLarge { max_bytes: 1000 }));
+}
+
+#[test]
+fn what_a_move_out_of_a_list_shifts_makes_no_room() {
+    let big = "x".repeat(400);
+    // Without the first item, /l/1 is the last one: the big value is not overwritten.
+    let operations = json!([
+        {"op": "move", "from": "/l/0", "path": "/l/1/x"},
+        {"op": "copy", "from": "/l/0/x", "path": "/y"},
+        {"op": "copy", "from": "/l/0/x", "path": "/z"},
+        {"op": "replace", "path": "", "value": {}},
+    ]);
+    let target = json!({"l": ["first", {"x": big}, {}]});
+    assert_eq!(
+        patch(PatchKind::Json, &target, &operations, &schema(), 1000),
+        Err(PatchError::TooLarge { max_bytes: 1000 })
+    );
 }
 
 #[test]

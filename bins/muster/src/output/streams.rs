@@ -1,0 +1,36 @@
+//! Standard output and standard error, which may be closed at any time.
+//!
+//! Reading verbs stop when nobody reads any more: the error reaches `main`, which ends in silence. Verbs that change
+//! something go on with their work: what was asked for does not depend on who is watching.
+
+use std::fmt::Display;
+use std::io::{self, Write as _};
+
+/// Prints text, as it is.
+pub fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// Prints the result of a change, if somebody reads it.
+pub fn report(line: impl Display) -> io::Result<()> {
+    match print(&format!("{line}\n")) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        printed => printed,
+    }
+}
+
+/// Tells the user something beside the result.
+pub fn note(line: impl Display) {
+    // There is nowhere to say that this could not be said.
+    drop(writeln!(io::stderr().lock(), "{line}"));
+}
+
+/// True if an error says that nobody reads what is printed.
+pub fn is_closed(error: &anyhow::Error) -> bool {
+    let closed = |link: &(dyn std::error::Error + 'static)| {
+        link.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    };
+    error.chain().any(closed)
+}

@@ -1,0 +1,198 @@
+//! Who may do what: tokens, roles, and that no way of reading shows more than another.
+
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE};
+use muster_apiserver::access::Role;
+use muster_apiserver::kinds;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::server::{Answer, Ask, MERGE_PATCH, Server, TABLE, path, task};
+
+const VERBS: [&str; 8] = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
+
+/// A request that exercises a verb on the task `a`.
+fn request(verb: &str, stored: &Value) -> Ask {
+    let (one, all) = (format!("{}/a", path("tasks")), path("tasks"));
+    match verb {
+        "get" => Ask::new("GET", &one),
+        "list" => Ask::new("GET", &all),
+        "watch" => Ask::new("GET", &format!("{all}?watch=1")),
+        "create" => Ask::new("POST", &all).json(&task("b")),
+        "update" => Ask::new("PUT", &one).json(stored),
+        "patch" => Ask::new("PATCH", &one).json(&json!({})).header(CONTENT_TYPE, MERGE_PATCH),
+        "delete" => Ask::new("DELETE", &one),
+        _ => Ask::new("DELETE", &all),
+    }
+}
+
+async fn may(server: &Server, secret: &str, verb: &str, resource: &str) -> bool {
+    let attributes = json!({"verb": verb, "group": "muster.dev", "resource": resource, "namespace": "default"});
+    let question = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    });
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let answer = server.send(Ask::new("POST", path).json(&question).token(secret)).await.good();
+    answer["status"]["allowed"].as_bool().unwrap()
+}
+
+#[tokio::test]
+async fn each_role_may_do_its_verbs_and_says_so_when_asked() {
+    for role in Role::ALL {
+        for verb in VERBS {
+            let server = Server::start().await;
+            let stored = server.create(&task("a")).await;
+            let secret = server.token("someone", role).await;
+            let before = server.revision();
+            let answer = server.glance(request(verb, &stored).token(&secret)).await;
+            let allowed = role != Role::Viewer || matches!(verb, "get" | "list" | "watch");
+            assert_eq!(may(&server, &secret, verb, "tasks").await, allowed, "{role} {verb}");
+            if allowed {
+                assert!((200..300).contains(&answer.code), "{role} {verb}: {answer:?}");
+            } else {
+                let message = answer.refused(403);
+                assert!(message.contains(verb) && message.contains("viewer"), "{message}");
+                assert_eq!(server.revision(), before, "{verb}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn tokens_are_for_admins_alone() {
+    let server = Server::start().await;
+    for role in [Role::Editor, Role::Viewer] {
+        let secret = server.token(&role.to_string(), role).await;
+        let before = server.revision();
+        let wanted = json!({"name": "more", "role": "admin"});
+        for ask in [
+            Ask::new("GET", "/tokens"),
+            Ask::new("POST", "/tokens").json(&wanted),
+            Ask::new("DELETE", "/tokens/admin"),
+        ] {
+            server.send(ask.token(&secret)).await.refused(403);
+        }
+        assert_eq!(server.revision(), before);
+        server.send(Ask::new("GET", "/apis/internal/v1/tokens").token(&secret)).await.refused(404);
+    }
+}
+
+#[tokio::test]
+async fn a_token_is_made_once_listed_without_its_secret_and_revoked() {
+    let server = Server::start().await;
+    let wanted = json!({"name": "ci", "role": "editor", "lifetimeSeconds": 60});
+    let made = server.post("/tokens", &wanted).await.good();
+    let secret = made["token"].as_str().unwrap();
+    server.post("/tokens", &wanted).await.refused(422);
+    let listed = server.get("/tokens").await;
+    assert!(!String::from_utf8_lossy(&listed.bytes).contains(secret));
+    let ci = &listed.good()["items"][1];
+    assert_eq!((&ci["name"], &ci["expires"]), (&json!("ci"), &json!("2023-11-14T22:14:20Z")));
+    server.send(Ask::new("GET", &path("tasks")).token(secret)).await.good();
+    server.delete("/tokens/ci").await.good();
+    server.send(Ask::new("GET", &path("tasks")).token(secret)).await.refused(401);
+    assert!(server.delete("/tokens/ci").await.refused(404).contains("ci"));
+}
+
+#[tokio::test]
+async fn an_expired_token_opens_nothing() {
+    let server = Server::start().await;
+    let wanted = json!({"name": "short", "role": "admin", "lifetimeSeconds": 60});
+    let made = server.post("/tokens", &wanted).await.good();
+    let ask = Ask::new("GET", &path("tasks")).token(made["token"].as_str().unwrap());
+    server.send(ask.clone()).await.good();
+    server.clock.advance(60_000);
+    let answer = server.send(ask).await;
+    assert!(answer.refused(401).contains("expired"));
+    assert!(answer.headers.contains_key("www-authenticate"));
+}
+
+#[tokio::test]
+async fn a_token_request_that_makes_no_sense_is_refused() {
+    let server = Server::start().await;
+    let before = server.revision();
+    for (wanted, code) in [
+        (json!({"name": "Bad Name", "role": "admin"}), 422),
+        (json!({"name": "a", "role": "king"}), 400),
+        (json!({"name": "a", "role": "admin", "lifetimeSeconds": 0}), 422),
+        (json!({"name": "a", "role": "admin", "lifetimeSeconds": -5}), 422),
+        (json!({"name": "a", "role": "admin", "extra": 1}), 400),
+        (json!(["a", "admin", null]), 400),
+        (json!(null), 400),
+    ] {
+        server.post("/tokens", &wanted).await.refused(code);
+    }
+    assert_eq!(server.revision(), before);
+    let forever = json!({"name": "a", "role": "admin", "lifetimeSeconds": i64::MAX});
+    server.post("/tokens", &forever).await.good();
+    assert_eq!(server.get("/tokens").await.good()["items"][0]["expires"], "9999-12-30T22:00:00Z");
+}
+
+#[tokio::test]
+async fn nothing_is_shown_without_a_token_but_health_and_version() {
+    let server = Server::start().await;
+    server.create(&task("a")).await;
+    let as_nobody = |path: &str| Ask::new("GET", path).header(AUTHORIZATION, "Basic YTpi");
+    for path in ["/healthz", "/readyz", "/livez", "/version", "/healthz?verbose"] {
+        assert_eq!(server.send(as_nobody(path)).await.code, 200, "{path}");
+    }
+    let (tasks, named) = (path("tasks"), format!("{}/a", path("tasks")));
+    for path in [
+        tasks.as_str(), named.as_str(), "/api", "/apis", "/apis/muster.dev", "/openapi/v3", "/metrics", "/tokens", "/none",
+    ] {
+        server.send(as_nobody(path)).await.refused(401);
+    }
+}
+
+#[tokio::test]
+async fn who_asks_is_told_who_they_are() {
+    let server = Server::start().await;
+    let secret = server.token("ada", Role::Viewer).await;
+    let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let question = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let answer = server.send(Ask::new("POST", path).json(&question).token(&secret)).await.good();
+    assert_eq!(answer["status"]["userInfo"]["username"], "ada");
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+    let question = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": "default"}});
+    let answer = server.send(Ask::new("POST", path).json(&question).token(&secret)).await.good();
+    assert_eq!(answer["status"]["resourceRules"][0]["verbs"], json!(["get", "list", "watch"]));
+}
+
+fn refused(answer: &Answer) -> bool {
+    matches!(answer.code, 401 | 403)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn watch_and_list_never_show_what_get_refuses(
+        role in prop::sample::select(vec![Some(Role::Admin), Some(Role::Editor), Some(Role::Viewer), None]),
+        kind in 0..6_usize,
+        form in prop::sample::select(vec!["application/json", "application/yaml", TABLE]),
+        everywhere in any::<bool>(),
+        query in prop::sample::select(vec!["", "limit=1", "resourceVersion=0", "labelSelector=x", "allowWatchBookmarks=true"]),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let server = Server::start().await;
+            server.create(&task("secret-name")).await;
+            let secret = match role {
+                Some(role) => server.token("someone", role).await,
+                None => "muster_unknown".to_owned(),
+            };
+            let plural = kinds::registry().kinds().nth(kind).unwrap().info().plural.clone();
+            let collection = if everywhere { format!("/apis/muster.dev/v1alpha1/{plural}") } else { path(&plural) };
+            let ask = |target: String| Ask::new("GET", &target).token(&secret).header(hyper::header::ACCEPT, form);
+            let got = server.glance(ask(format!("{}/secret-name", path(&plural)))).await;
+            let listed = server.glance(ask(format!("{collection}?{query}"))).await;
+            let watched = server.glance(ask(format!("{collection}?watch=1&{query}"))).await;
+            for answer in [&listed, &watched] {
+                prop_assert_eq!(refused(answer), refused(&got), "{:?}", answer);
+                let shown = String::from_utf8_lossy(&answer.bytes);
+                prop_assert!(!refused(&got) || !shown.contains("secret-name"));
+            }
+            Ok(())
+        })?;
+    }
+}

@@ -1,0 +1,314 @@
+//! A server over a store in memory, and what its answers and watches hold.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::{HeaderMap, Method};
+use muster_apiserver::access::Role;
+use muster_apiserver::api::{Api, Settings};
+use muster_apiserver::kinds;
+use muster_apiserver::registry::Registry;
+use muster_apiserver::shutdown::Shutdown;
+use muster_ports::clock::{Clock, ManualClock};
+use muster_ports::store::{History, MemoryLog, Store};
+use serde_json::{Value, json};
+
+/// How long anything may take that should happen at once.
+pub const SOON: Duration = Duration::from_secs(20);
+
+pub const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
+pub const METADATA: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
+
+pub const JSON_PATCH: &str = "application/json-patch+json";
+pub const MERGE_PATCH: &str = "application/merge-patch+json";
+pub const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
+pub const APPLY_PATCH: &str = "application/apply-patch+yaml";
+
+/// The collection of a kind in the namespace `default`.
+pub fn path(plural: &str) -> String {
+    path_in("default", plural)
+}
+
+pub fn path_in(namespace: &str, plural: &str) -> String {
+    format!("/apis/muster.dev/v1alpha1/namespaces/{namespace}/{plural}")
+}
+
+/// The collection of a kind over all namespaces.
+pub fn path_everywhere(plural: &str) -> String {
+    format!("/apis/muster.dev/v1alpha1/{plural}")
+}
+
+pub fn application(name: &str) -> Value {
+    json!({
+        "apiVersion": "muster.dev/v1alpha1", "kind": "Application",
+        "metadata": {"name": name}, "spec": {"properties": {"n": 0}},
+    })
+}
+
+pub fn task(name: &str) -> Value {
+    json!({
+        "apiVersion": "muster.dev/v1alpha1", "kind": "Task",
+        "metadata": {"name": name}, "spec": {"container": {"command": ["true"]}},
+    })
+}
+
+/// `resourceVersion` as a number.
+pub fn revision(object: &Value) -> u64 {
+    object["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
+}
+
+pub fn name(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap()
+}
+
+pub fn names(list: &Value) -> Vec<&str> {
+    list["items"].as_array().unwrap().iter().map(name).collect()
+}
+
+pub struct Server {
+    pub api: Arc<Api>,
+    pub store: Store,
+    pub log: MemoryLog,
+    pub clock: ManualClock,
+    pub shutdown: Shutdown,
+    pub registry: Registry,
+    admin: String,
+}
+
+impl Server {
+    pub async fn start() -> Self {
+        Self::with(Settings::default(), History::default()).await
+    }
+
+    /// A server whose commits happen on the caller's thread: nothing happens by itself.
+    pub async fn with(settings: Settings, history: History) -> Self {
+        let (log, clock) = (MemoryLog::default(), ManualClock::default());
+        clock.advance(1_700_000_000_000);
+        let store = Store::open_inline(log.clone(), history, clock.clone()).unwrap();
+        let registry = kinds::registry();
+        let shutdown = Shutdown::default();
+        let shared: Arc<dyn Clock> = Arc::new(clock.clone());
+        let settings = Settings { requests_per_second: 0, ..settings };
+        let api = Api::new(registry.clone(), store.clone(), shared, settings, shutdown.clone());
+        let admin = api.tokens().create("admin", Role::Admin, None, clock.now()).await.unwrap();
+        Self { api, store, log, clock, shutdown, registry, admin }
+    }
+
+    pub async fn token(&self, name: &str, role: Role) -> String {
+        self.api.tokens().create(name, role, None, self.clock.now()).await.unwrap()
+    }
+
+    pub fn revision(&self) -> u64 {
+        self.store.revision().0
+    }
+
+    pub async fn send(&self, ask: Ask) -> Answer {
+        let reply = self.api.clone().handle(ask.request(&self.admin)).await;
+        let (head, body) = reply.into_parts();
+        let body = tokio::time::timeout(SOON, body.collect()).await.expect("the answer ends");
+        let bytes = body.unwrap().to_bytes();
+        Answer { code: head.status.as_u16(), headers: head.headers, bytes }
+    }
+
+    /// Sends a request whose answer may never end, and takes what there is of it.
+    pub async fn glance(&self, ask: Ask) -> Answer {
+        let reply = self.api.clone().handle(ask.request(&self.admin)).await;
+        let (head, mut body) = reply.into_parts();
+        let mut bytes = Vec::new();
+        while let Some(Some(Ok(frame))) = tokio::task::unconstrained(body.frame()).now_or_never() {
+            bytes.extend_from_slice(&frame.into_data().unwrap_or_default());
+        }
+        Answer { code: head.status.as_u16(), headers: head.headers, bytes: bytes.into() }
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send(Ask::new("GET", path)).await
+    }
+
+    pub async fn post(&self, path: &str, object: &Value) -> Answer {
+        self.send(Ask::new("POST", path).json(object)).await
+    }
+
+    pub async fn put(&self, path: &str, object: &Value) -> Answer {
+        self.send(Ask::new("PUT", path).json(object)).await
+    }
+
+    pub async fn patch(&self, path: &str, media: &str, patch: &Value) -> Answer {
+        self.send(Ask::new("PATCH", path).json(patch).header(CONTENT_TYPE, media)).await
+    }
+
+    pub async fn apply(&self, path: &str, manager: &str, config: &Value) -> Answer {
+        self.patch(&format!("{path}?fieldManager={manager}"), APPLY_PATCH, config).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Answer {
+        self.send(Ask::new("DELETE", path)).await
+    }
+
+    /// Creates an object in its kind's collection in the namespace `default`.
+    pub async fn create(&self, object: &Value) -> Value {
+        let plural = format!("{}s", object["kind"].as_str().unwrap().to_lowercase());
+        let answer = self.post(&path(&plural), object).await;
+        assert_eq!(answer.code, 201, "{answer:?}");
+        answer.json()
+    }
+
+    pub async fn watch(&self, path_and_query: &str) -> Watching {
+        self.watch_as(path_and_query, "application/json").await
+    }
+
+    pub async fn watch_as(&self, path_and_query: &str, accept: &str) -> Watching {
+        let ask = Ask::new("GET", path_and_query).header(ACCEPT, accept);
+        let reply = self.api.clone().handle(ask.request(&self.admin)).await;
+        assert_eq!(reply.status(), 200, "{path_and_query}");
+        Watching { body: reply.into_body(), unread: Vec::new() }
+    }
+}
+
+/// A request to be sent, as the admin unless told otherwise.
+#[derive(Debug, Clone)]
+pub struct Ask {
+    method: Method,
+    target: String,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl Ask {
+    pub fn new(method: &str, target: &str) -> Self {
+        let method = method.parse().unwrap();
+        Self { method, target: target.to_owned(), headers: HeaderMap::new(), body: Bytes::new() }
+    }
+
+    pub fn json(self, body: &Value) -> Self {
+        self.body(body.to_string())
+    }
+
+    pub fn body(mut self, body: impl Into<Bytes>) -> Self {
+        self.body = body.into();
+        self
+    }
+
+    pub fn header(self, name: HeaderName, value: &str) -> Self {
+        self.raw_header(name, HeaderValue::from_str(value).unwrap())
+    }
+
+    pub fn raw_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.insert(name, value);
+        self
+    }
+
+    pub fn token(self, secret: &str) -> Self {
+        self.header(AUTHORIZATION, &format!("Bearer {secret}"))
+    }
+
+    fn request(self, admin: &str) -> hyper::Request<Full<Bytes>> {
+        let mut request = hyper::Request::new(Full::new(self.body));
+        *request.method_mut() = self.method;
+        *request.uri_mut() = self.target.parse().unwrap();
+        *request.headers_mut() = self.headers;
+        let bearer = HeaderValue::from_str(&format!("Bearer {admin}")).unwrap();
+        request.headers_mut().entry(AUTHORIZATION).or_insert(bearer);
+        request
+    }
+}
+
+#[derive(Debug)]
+pub struct Answer {
+    pub code: u16,
+    pub headers: HeaderMap,
+    pub bytes: Bytes,
+}
+
+impl Answer {
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.bytes).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The object in a good answer.
+    #[track_caller]
+    pub fn good(&self) -> Value {
+        assert!((200..300).contains(&self.code), "{self:?}");
+        self.json()
+    }
+
+    /// The message of a refusal of this code.
+    #[track_caller]
+    pub fn refused(&self, code: u16) -> String {
+        assert_eq!(self.code, code, "{self:?}");
+        let status = self.json();
+        assert_eq!(status["kind"], "Status", "{self:?}");
+        status["message"].as_str().unwrap().to_owned()
+    }
+}
+
+/// An event of a watch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    pub word: String,
+    pub object: Value,
+}
+
+impl Event {
+    /// Its word, the name in it and its revision.
+    pub fn brief(&self) -> (&str, &str, u64) {
+        let name = self.object["metadata"]["name"].as_str().unwrap_or_default();
+        (&self.word, name, revision(&self.object))
+    }
+}
+
+/// An open watch.
+pub struct Watching {
+    body: UnsyncBoxBody<Bytes, Infallible>,
+    unread: Vec<u8>,
+}
+
+impl Watching {
+    /// The next event.
+    pub async fn next(&mut self) -> Event {
+        self.next_or_end().await.expect("the watch goes on")
+    }
+
+    /// The next event, unless the watch ends.
+    pub async fn next_or_end(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.take_line() {
+                return Some(event);
+            }
+            let frame = tokio::time::timeout(SOON, self.body.frame()).await.expect("the watch says something");
+            self.unread.extend_from_slice(&frame?.unwrap().into_data().unwrap());
+        }
+    }
+
+    /// The events there are now.
+    pub fn ready(&mut self) -> Vec<Event> {
+        while let Some(Some(Ok(frame))) = tokio::task::unconstrained(self.body.frame()).now_or_never() {
+            self.unread.extend_from_slice(&frame.into_data().unwrap());
+        }
+        std::iter::from_fn(|| self.take_line()).collect()
+    }
+
+    /// All events until the server ends the watch.
+    pub async fn until_end(mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        while let Some(event) = self.next_or_end().await {
+            events.push(event);
+        }
+        assert!(self.unread.is_empty(), "a watch ends behind a whole line");
+        events
+    }
+
+    fn take_line(&mut self) -> Option<Event> {
+        let end = self.unread.iter().position(|byte| *byte == b'\n')?;
+        let line: Vec<u8> = self.unread.drain(..=end).collect();
+        let mut event: Value = serde_json::from_slice(&line).unwrap();
+        Some(Event { word: event["type"].as_str().unwrap().to_owned(), object: event["object"].take() })
+    }
+}

@@ -1,0 +1,236 @@
+//! Following the changes of a collection over lost connections and ended watches.
+//!
+//! A watch is resumed where it was, so every change is told once. If the server has forgotten that place,
+//! [`News::Expired`] says so and the caller lists again. If it does not answer, [`News::Lost`] says so once, and after
+//! [`MAX_FAILURES`] tries in a row the error is returned.
+
+use std::time::Duration;
+
+use bytes::{Buf as _, BytesMut};
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::client::{Client, Form, Selectors};
+use crate::error::ClientError;
+use crate::resource::{Resource, Scope};
+
+/// Tries in a row before giving up.
+pub const MAX_FAILURES: u32 = 10;
+/// How long one watch lasts.
+const LASTS: Duration = Duration::from_mins(5);
+/// Silence after which a connection is taken to be dead.
+const SILENT: Duration = Duration::from_secs(330);
+/// A watch that ends sooner than this without any change counts as a failed try.
+const SHORT: Duration = Duration::from_secs(1);
+/// Longest pause between tries.
+const MAX_PAUSE: Duration = Duration::from_secs(10);
+/// Longest line of a watch.
+const MAX_LINE: usize = 64 * 1024 * 1024;
+
+/// What happened to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// It is there, new or changed.
+    Present,
+    /// It is gone, or no longer selected.
+    Deleted,
+}
+
+/// What a follower is told.
+#[derive(Debug)]
+pub enum News {
+    /// An object, in the form that was asked for.
+    Changed(Change, Value),
+    /// The connection is lost and will be tried again.
+    Lost(ClientError),
+    /// The place in the history is forgotten: list again, then [`Follow::resume_at`].
+    Expired,
+}
+
+/// A place in the changes of a collection.
+pub struct Follow<'a> {
+    client: &'a Client,
+    resource: &'a Resource,
+    scope: Scope<'a>,
+    selectors: Selectors,
+    form: Form,
+    revision: String,
+    open: Option<Lines>,
+    failures: u32,
+}
+
+/// A watch that is open.
+struct Lines {
+    body: Body,
+    buffer: BytesMut,
+    since: Instant,
+    spoke: bool,
+}
+
+#[derive(Deserialize)]
+struct Event {
+    #[serde(rename = "type")]
+    word: String,
+    object: Value,
+}
+
+impl<'a> Follow<'a> {
+    /// Follows the changes after `revision`.
+    pub fn new(
+        client: &'a Client,
+        resource: &'a Resource,
+        scope: Scope<'a>,
+        selectors: Selectors,
+        form: Form,
+        revision: String,
+    ) -> Self {
+        Self { client, resource, scope, selectors, form, revision, open: None, failures: 0 }
+    }
+
+    /// Goes on after another revision.
+    pub fn resume_at(&mut self, revision: String) {
+        self.revision = revision;
+        self.open = None;
+    }
+
+    /// Waits for the next news. An error is final.
+    pub async fn next(&mut self) -> Result<News, ClientError> {
+        loop {
+            let Some(lines) = &mut self.open else {
+                match self.connect().await? {
+                    None => continue,
+                    Some(news) => return Ok(news),
+                }
+            };
+            let Some(event) = lines.next().await else {
+                let failed = !lines.spoke && lines.since.elapsed() < SHORT;
+                self.open = None;
+                if failed {
+                    self.pause().await;
+                }
+                continue;
+            };
+            if event.word == "ERROR" {
+                self.open = None;
+                let error = self.client.peer().refused_in_stream(&event.object);
+                if let Some(news) = self.after_failure(error).await? {
+                    return Ok(news);
+                }
+                continue;
+            }
+            lines.spoke = true;
+            self.failures = 0;
+            if let Some(news) = self.take(event) {
+                return Ok(news);
+            }
+        }
+    }
+
+    /// Opens a watch. `None` is success.
+    async fn connect(&mut self) -> Result<Option<News>, ClientError> {
+        let opened = self
+            .client
+            .open_watch(self.resource, self.scope, &self.selectors, self.form, &self.revision, LASTS)
+            .await;
+        match opened {
+            Ok(response) => {
+                let body = response.into_body();
+                let buffer = BytesMut::new();
+                self.open = Some(Lines { body, buffer, since: Instant::now(), spoke: false });
+                Ok(None)
+            }
+            Err(error) => self.after_failure(error).await,
+        }
+    }
+
+    /// What a failed or broken watch means: list again, try again (told the first time), or give up.
+    async fn after_failure(&mut self, error: ClientError) -> Result<Option<News>, ClientError> {
+        if error.is_expired() {
+            return Ok(Some(News::Expired));
+        }
+        if !error.is_transient() || self.failures >= MAX_FAILURES {
+            return Err(error);
+        }
+        let first = self.failures == 0;
+        self.pause().await;
+        Ok(first.then_some(News::Lost(error)))
+    }
+
+    async fn pause(&mut self) {
+        let pause = Duration::from_millis(200).saturating_mul(1 << self.failures.min(8));
+        self.failures = self.failures.saturating_add(1);
+        tokio::time::sleep(pause.min(MAX_PAUSE)).await;
+    }
+
+    fn take(&mut self, event: Event) -> Option<News> {
+        if let Some(revision) = revision_of(&event.object) {
+            revision.clone_into(&mut self.revision);
+        }
+        match event.word.as_str() {
+            "BOOKMARK" => None,
+            "DELETED" => Some(News::Changed(Change::Deleted, event.object)),
+            _ => Some(News::Changed(Change::Present, event.object)),
+        }
+    }
+}
+
+impl Lines {
+    /// The next event; `None` if the watch ended, for whatever reason.
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                let line = self.buffer.split_to(end);
+                self.buffer.advance(1);
+                match serde_json::from_slice(&line) {
+                    Ok(event) => return Some(event),
+                    Err(_) if line.iter().all(u8::is_ascii_whitespace) => continue,
+                    // The stream is out of step; a new one is not.
+                    Err(_) => return None,
+                }
+            }
+            if self.buffer.len() > MAX_LINE {
+                return None;
+            }
+            let frame = tokio::time::timeout(SILENT, self.body.frame()).await.ok()??.ok()?;
+            if let Ok(data) = frame.into_data() {
+                self.buffer.extend_from_slice(&data);
+            }
+        }
+    }
+}
+
+/// The revision of an object, a table of one row, or a bookmark.
+fn revision_of(object: &Value) -> Option<&str> {
+    let places = ["/metadata/resourceVersion", "/rows/0/object/metadata/resourceVersion"];
+    places.iter().find_map(|place| object.pointer(place)?.as_str().filter(|text| !text.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_revision_is_found_in_objects_and_in_rows() {
+        assert_eq!(revision_of(&json!({"metadata": {"resourceVersion": "7"}})), Some("7"));
+        let table = json!({
+            "metadata": {"resourceVersion": ""},
+            "rows": [{"object": {"metadata": {"resourceVersion": "8"}}}],
+        });
+        assert_eq!(revision_of(&table), Some("8"));
+        assert_eq!(revision_of(&json!({})), None);
+    }
+
+    #[tokio::test]
+    async fn lines_are_put_together_from_chunks_and_blank_ones_are_passed_over() {
+        let text = b"\n{\"type\":\"ADDED\",\"object\":{}}\n{\"type\":\"DEL".to_vec();
+        let mut lines =
+            Lines { body: Body::from(text), buffer: BytesMut::new(), since: Instant::now(), spoke: false };
+        assert_eq!(lines.next().await.map(|event| event.word).as_deref(), Some("ADDED"));
+        assert!(lines.next().await.is_none(), "a line without an end is not an event");
+    }
+}

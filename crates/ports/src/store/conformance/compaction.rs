@@ -1,0 +1,156 @@
+//! Compaction: the past is forgotten, the present never.
+
+use std::time::Duration;
+
+use super::Subject;
+use super::world::{World, all, commit, compact, create, delete, listed, run, task, tasks, update, watched};
+use crate::store::{History, Revision, Store, WatchError, WatchScope};
+
+/// An object that is never touched again, and one that is updated `times` times.
+async fn busy_history(store: &Store, times: usize) {
+    commit(store, create(&task("old"), "1")).await;
+    commit(store, create(&task("busy"), "start")).await;
+    for number in 0..times {
+        commit(store, update(&task("busy"), &number.to_string())).await;
+    }
+}
+
+/// And the objects, however old.
+pub fn compaction_by_count_keeps_the_newest_changes(subject: &impl Subject) {
+    let world = World::remembering(subject, 5);
+    run(async {
+        let store = world.open();
+        busy_history(&store, 20).await;
+        let before = listed(&store, &tasks());
+        compact(&store).await;
+        assert_eq!(store.compacted(), Revision(17));
+        assert_eq!(watched(&store, &WatchScope::All, Revision(17)).unwrap().len(), 5);
+        drop(store);
+        // The two objects; the five changes, of which the last is an object; what the first of the five replaced.
+        let rows: Vec<_> = world.rows().into_iter().map(|revision| revision.0).collect();
+        assert_eq!(rows, [1, 17, 18, 19, 20, 21, 22]);
+        assert_eq!(listed(&world.open(), &tasks()), before);
+    });
+}
+
+/// Time passes without a change too.
+pub fn compaction_by_age_keeps_the_youngest_changes(subject: &impl Subject) {
+    let mut world = World::new(subject);
+    world.history = History { max_age: Duration::from_secs(10), ..world.history };
+    run(async {
+        let store = world.open();
+        busy_history(&store, 3).await;
+        world.clock.advance(8_000);
+        commit(&store, update(&task("busy"), "young")).await;
+        compact(&store).await;
+        assert_eq!(store.compacted(), Revision::ZERO);
+        world.clock.advance(2_001);
+        compact(&store).await;
+        assert_eq!(store.compacted(), Revision(5));
+        world.clock.advance(8_000);
+        compact(&store).await;
+        assert_eq!(store.compacted(), Revision(6));
+        let before = listed(&store, &tasks());
+        drop(store);
+        assert_eq!(world.rows(), [Revision(1), Revision(6)]);
+        assert_eq!(listed(&world.open(), &tasks()), before);
+    });
+}
+
+/// Large versions leave room for fewer.
+pub fn compaction_by_size_keeps_the_newest_changes(subject: &impl Subject) {
+    let mut world = World::new(subject);
+    world.history = History { max_bytes: 100_000, ..world.history };
+    run(async {
+        let store = world.open();
+        let large = "x".repeat(30_000);
+        commit(&store, create(&task("busy"), &large)).await;
+        for _ in 0..9 {
+            commit(&store, update(&task("busy"), &large)).await;
+        }
+        compact(&store).await;
+        assert_eq!(store.compacted(), Revision(7));
+        drop(store);
+        let store = world.open();
+        assert_eq!(watched(&store, &WatchScope::All, Revision(7)).unwrap().len(), 3);
+        compact(&store).await;
+        assert_eq!(store.compacted(), Revision(7));
+    });
+}
+
+/// In the log there remain exactly the objects.
+pub fn compaction_removes_superseded_rows_and_deletions_only(subject: &impl Subject) {
+    let world = World::remembering(subject, 0);
+    run(async {
+        let store = world.open();
+        let names: Vec<_> = (0..50).map(|number| task(&number.to_string())).collect();
+        store.commit(all(names.iter().map(|key| create(key, "1")))).await.unwrap();
+        store.commit(all(names[..30].iter().map(|key| update(key, "2")))).await.unwrap();
+        store.commit(all(names[20..40].iter().map(delete))).await.unwrap();
+        store.commit(all(names[35..40].iter().map(|key| create(key, "again")))).await.unwrap();
+        store.commit(all(names[37..40].iter().map(delete))).await.unwrap();
+        compact(&store).await;
+        let objects = listed(&store, &tasks());
+        assert_eq!(objects.len(), 20 + 10 + 2);
+        let mut live: Vec<_> =
+            store.snapshot(&tasks()).range(None, None).map(|object| object.revision).collect();
+        live.sort_unstable();
+        drop(store);
+        assert_eq!(world.rows(), live);
+        world.each_row(|row| assert!(row.json.is_some()));
+        assert_eq!(listed(&world.open(), &tasks()), objects);
+    });
+}
+
+/// It goes on afterwards; no deleted object comes back, and no watch misses a change.
+pub fn a_restart_in_the_middle_of_compaction_changes_nothing(subject: &impl Subject) {
+    let mut world = World::new(subject);
+    run(async {
+        let store = world.open();
+        let names: Vec<_> = (0..300).map(|number| task(&number.to_string())).collect();
+        store.commit(all(names.iter().map(|key| create(key, "1")))).await.unwrap();
+        store.commit(all(names.iter().map(|key| update(key, "2")))).await.unwrap();
+        store.commit(all(names.iter().map(|key| update(key, "3")))).await.unwrap();
+        store.commit(all(names[..200].iter().map(delete))).await.unwrap();
+        store.commit(all(names[..100].iter().map(|key| create(key, "again")))).await.unwrap();
+        let history = watched(&store, &WatchScope::All, Revision::ZERO).unwrap();
+        let objects = listed(&store, &tasks());
+        drop(store);
+        world.history = History { max_changes: 50, ..world.history };
+        let mut rows = world.rows().len();
+        let mut restarts = 0;
+        loop {
+            let store = world.open_inline();
+            // The first changes to go leave no rows behind, so one slice alone is not seen in the log.
+            for _ in 0..3 {
+                store.commit(all([])).await.unwrap();
+            }
+            let compacted = store.compacted();
+            drop(store);
+            let store = world.open_inline();
+            assert_eq!(listed(&store, &tasks()), objects);
+            assert!(store.compacted() <= compacted);
+            check_watches(&store, &history);
+            drop(store);
+            let left = world.rows().len();
+            assert!(left <= rows);
+            restarts += 1;
+            if left == 200 {
+                break;
+            }
+            assert!(left < rows || restarts < 20, "compaction does not get on: {left} rows");
+            rows = left;
+        }
+        assert!(restarts >= 3, "compaction is done in slices");
+    });
+}
+
+/// Each start either sees everything behind it or is told that it cannot.
+fn check_watches(store: &Store, history: &[String]) {
+    for from in (0..=history.len()).step_by(10) {
+        match watched(store, &WatchScope::All, Revision(from as u64)) {
+            Ok(seen) => assert_eq!(seen, history[from..], "from {from}"),
+            Err(error) => assert!(matches!(error, WatchError::Gone { .. }), "from {from}: {error}"),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Benchmarks: peers and physical limits in the same run, reported as ratios.
+//!
+//! `cargo xtask bench NAME` builds everything and calls this with the servers' paths in the environment.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark reports on its streams")]
+
+mod clients;
+mod fan_out;
+mod kube_peer;
+mod limits;
+mod muster_peer;
+mod plot;
+mod process;
+mod report;
+mod submit;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: bench NAME [--quick] [--no-write]
+
+  submit   durable creates, lists, watch fan-out, memory and start-up of the API server
+  creates  only the creates of one client count (--clients N, --count N), for a profiler
+
+  --quick     fewer objects: a look, not a result
+  --no-write  do not write docs/benchmarks.md";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
+    let outcome = match arguments.first().map(String::as_str) {
+        Some("submit") => submit::run(has("--quick"), !has("--no-write")),
+        Some("creates") => {
+            let number = |flag: &str, default: usize| {
+                let at = arguments.iter().position(|argument| argument == flag);
+                at.and_then(|at| arguments.get(at + 1)).and_then(|text| text.parse().ok()).unwrap_or(default)
+            };
+            submit::run_creates(number("--clients", 64), number("--count", 100_000))
+        }
+        Some(limits::ECHO_SERVER) => limits::echo_server(),
+        None | Some("--help" | "help") => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        Some(other) => Err(anyhow::anyhow!("there is no benchmark \"{other}\"\n{USAGE}")),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Our server, as a separate process.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+
+use crate::clients::Endpoint;
+use crate::process::{Process, program};
+
+/// Objects are created here.
+pub const TASKS: &str = "/apis/muster.dev/v1alpha1/namespaces/default/tasks";
+
+/// A running server.
+pub struct Muster {
+    /// The process.
+    pub process: Process,
+    /// Plain HTTP.
+    pub plain: Endpoint,
+    /// TLS.
+    pub tls: Endpoint,
+    /// From start to ready.
+    pub start_up: Duration,
+}
+
+impl Muster {
+    /// Starts a server on a data directory.
+    pub async fn start(data: &Path) -> anyhow::Result<Self> {
+        let bin = program("MUSTER_BIN").context("MUSTER_BIN is not set; use cargo xtask bench")?;
+        let log = data.with_extension("log");
+        let started = Instant::now();
+        let mut command = Command::new(bin);
+        command.args(["up", "--listen", "127.0.0.1:0", "--max-requests", "0", "--log", "warn", "--data"]).arg(data);
+        let process = Process::start(&mut command, &log)?;
+        let url = wait_for_line(&log, "API ").await?;
+        let address = url.trim().trim_start_matches("https://").to_owned();
+        wait_ready(&address).await?;
+        let start_up = started.elapsed();
+        let token = std::fs::read_to_string(data.join("admin-token"))?;
+        let authorization = format!("Bearer {}", token.trim());
+        let ca = Arc::new(std::fs::read_to_string(data.join("tls-ca.pem"))?);
+        let plain = Endpoint { address, authorization, ca: None };
+        let tls = Endpoint { ca: Some(ca), ..plain.clone() };
+        Ok(Self { process, plain, tls, start_up })
+    }
+}
+
+/// The rest of the first line in a log that contains `start`.
+pub async fn wait_for_line(log: &Path, start: &str) -> anyhow::Result<String> {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while Instant::now() < deadline {
+        let text = std::fs::read_to_string(log).unwrap_or_default();
+        let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        if let Some(rest) = whole.lines().find_map(|line| line.split_once(start)) {
+            return Ok(rest.1.trim().to_owned());
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    bail!("the server did not get ready; its log:\n{}", std::fs::read_to_string(log).unwrap_or_default())
+}
+
+async fn wait_ready(address: &str) -> anyhow::Result<()> {
+    let endpoint = Endpoint { address: address.to_owned(), authorization: "none".into(), ca: None };
+    let mut connection = endpoint.connect().await?;
+    let status = connection.round_trip("GET", "/readyz", "text/plain", b"").await?;
+    if status != 200 {
+        bail!("/readyz answered {status}");
+    }
+    Ok(())
+}
+
+/// A task whose JSON is 1 KiB long.
+pub fn task(run: &str, number: usize) -> Vec<u8> {
+    let without = |filler: &str| {
+        format!(
+            concat!(
+                r#"{{"apiVersion":"muster.dev/v1alpha1","kind":"Task","metadata":{{"name":"bench-{}-{:07}","#,
+                r#""labels":{{"run":"{}","app":"bench"}}}},"spec":{{"kind":"analyzer","priority":10,"#,
+                r#""subject":{{"kind":"Application","name":"app-{}"}},"data":{{"source":"git","filler":"{}"}},"#,
+                r#""policy":{{"preemptExempt":true}},"ttl":{{"succeeded":"72h"}},"timeout":"2m","suspend":true}}}}"#
+            ),
+            run,
+            number,
+            run,
+            number % 1000,
+            filler
+        )
+    };
+    let missing = 1024_usize.saturating_sub(without("").len());
+    without(&"x".repeat(missing)).into_bytes()
+}

@@ -1,0 +1,68 @@
+//! Child processes: ended with us, and measured from outside.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, bail};
+
+/// A child that is killed when it is dropped.
+pub struct Process {
+    child: Child,
+}
+
+impl Process {
+    /// Starts a program with its output kept in `log`.
+    pub fn start(command: &mut Command, log: &std::path::Path) -> anyhow::Result<Self> {
+        let file = fs::File::create(log)?;
+        let errors = file.try_clone()?;
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(file)
+            .stderr(errors)
+            .spawn()
+            .with_context(|| format!("cannot start {}", command.get_program().to_string_lossy()))?;
+        Ok(Self { child })
+    }
+
+    /// The process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Resident memory in bytes.
+    pub fn rss(&self) -> anyhow::Result<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS in /proc")?;
+        let kib: u64 = line.trim().trim_end_matches(" kB").trim().parse()?;
+        Ok(kib * 1024)
+    }
+
+    /// Asks the program to end and waits for it.
+    pub fn terminate(mut self) -> anyhow::Result<()> {
+        let pid = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);
+        rustix::process::kill_process(pid.context("no pid")?, rustix::process::Signal::TERM)?;
+        let status = self.child.wait()?;
+        if !status.success() {
+            bail!("the program ended with {status}");
+        }
+        Ok(())
+    }
+
+    /// True while the program runs.
+    pub fn runs(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// A program named by an environment variable.
+pub fn program(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from).filter(|path| path.exists())
+}

@@ -1,0 +1,96 @@
+//! `kubectl` in a namespace of its own on the shared server.
+
+use std::ops::Deref;
+
+use crate::client_tool::ClientTool;
+use crate::server::Server;
+
+/// A kubectl with its kubeconfig.
+pub struct Kubectl {
+    tool: ClientTool,
+    namespace: String,
+}
+
+impl Kubectl {
+    /// The current kubectl, as admin in a new namespace.
+    #[track_caller]
+    pub fn current() -> Self {
+        Self::named_by("MUSTER_KUBECTL")
+    }
+
+    /// The old kubectl of Debian, as admin in a new namespace.
+    #[track_caller]
+    pub fn old() -> Self {
+        Self::named_by("MUSTER_KUBECTL_OLD")
+    }
+
+    #[track_caller]
+    fn named_by(variable: &str) -> Self {
+        let tool = ClientTool::named_by(variable);
+        let namespace = Server::shared().new_namespace();
+        Self { tool, namespace }.with_token(&Server::shared().admin_token())
+    }
+
+    /// The same kubectl and namespace with another token.
+    #[must_use]
+    pub fn with_token(&self, token: &str) -> Self {
+        let server = Server::shared();
+        let tool = self
+            .tool
+            .env("KUBECONFIG", server.kubeconfig_for(&self.namespace, token))
+            .env("KUBECACHEDIR", server.client_cache())
+            .env("HOME", server.client_cache());
+        Self { tool, namespace: self.namespace.clone() }
+    }
+
+    /// The namespace it works in.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// The path of the tasks of its namespace.
+    pub fn tasks_path(&self) -> String {
+        format!("/apis/muster.dev/v1alpha1/namespaces/{}/tasks", self.namespace)
+    }
+
+    /// Creates a task with a spec in YAML's flow style.
+    #[track_caller]
+    pub fn create_task(&self, name: &str, spec: &str) {
+        self.given(task(name, spec)).ok("create -f -");
+    }
+
+    /// Creates a task with labels, both in YAML's flow style.
+    #[track_caller]
+    pub fn create_labelled(&self, name: &str, labels: &str) {
+        self.given(labelled_task(name, labels)).ok("create -f -");
+    }
+
+    /// One field of an object, by JSONPath; empty if it is not there.
+    #[track_caller]
+    pub fn field(&self, object: &str, path: &str) -> String {
+        self.ok(&format!("get {object} -o jsonpath={{{path}}}"))
+    }
+}
+
+impl Deref for Kubectl {
+    type Target = ClientTool;
+
+    fn deref(&self) -> &ClientTool {
+        &self.tool
+    }
+}
+
+/// A Task with a spec in YAML's flow style.
+pub fn task(name: &str, spec: &str) -> String {
+    manifest("Task", &format!("{{name: {name}}}"), spec)
+}
+
+/// A Task with labels, in YAML's flow style.
+pub fn labelled_task(name: &str, labels: &str) -> String {
+    manifest("Task", &format!("{{name: {name}, labels: {labels}}}"), "{kind: analyzer}")
+}
+
+/// An object with metadata and spec in YAML's flow style.
+pub fn manifest(kind: &str, metadata: &str, spec: &str) -> String {
+    format!("apiVersion: muster.dev/v1alpha1\nkind: {kind}\nmetadata: {metadata}\nspec: {spec}\n")
+}

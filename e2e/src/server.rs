@@ -1,0 +1,195 @@
+//! A `muster up` of its own: started in a fresh directory on a free port, ended with the test that started it.
+//!
+//! A server is killed by its id: when it is dropped, or, for the one a whole test binary shares, by a small shell
+//! that waits for the binary to end. Nothing is left behind even if the binary itself is killed.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::http::Http;
+use crate::lines::Lines;
+use crate::wait::SOON;
+
+/// What the server prints before the URL it listens on.
+const ANNOUNCEMENT: &str = "API ";
+/// Kills a server and removes its directory once nobody holds the other end of the standard input.
+const GUARD: &str = r#"read -r _; kill -9 "$1" 2>/dev/null; rm -rf "$2""#;
+
+/// A running server.
+pub struct Server {
+    process: Child,
+    guard: Child,
+    url: String,
+    flags: Vec<String>,
+    dir: TempDir,
+}
+
+impl Server {
+    /// Starts a server with further flags for `muster up`.
+    pub fn start(flags: &[&str]) -> Self {
+        let dir = tempfile::tempdir().expect("a temporary directory can be made");
+        let flags: Vec<String> = flags.iter().map(|&flag| flag.to_owned()).collect();
+        let (process, url) = launch(dir.path(), "127.0.0.1:0", &flags);
+        let guard = watch_over(&process, dir.path());
+        Self { process, guard, url, flags, dir }
+    }
+
+    /// The server that all tests of this binary share; each works in a namespace of its own.
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<Server> = OnceLock::new();
+        SHARED.get_or_init(|| Self::start(&[]))
+    }
+
+    /// A namespace that no other test uses.
+    pub fn new_namespace(&self) -> String {
+        static USED: AtomicU32 = AtomicU32::new(0);
+        format!("test-{}", USED.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// `https://127.0.0.1:PORT`.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// `127.0.0.1:PORT`, where plain HTTP is spoken too.
+    pub fn address(&self) -> &str {
+        self.url.trim_start_matches("https://")
+    }
+
+    /// The process id.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// The data directory.
+    pub fn data(&self) -> PathBuf {
+        data_of(self.dir.path())
+    }
+
+    /// The secret of the admin.
+    pub fn admin_token(&self) -> String {
+        let secret = fs::read_to_string(self.data().join("admin-token")).expect("the admin token is written");
+        secret.trim().to_owned()
+    }
+
+    /// The kubeconfig that the server wrote.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.data().join("kubeconfig")
+    }
+
+    /// A copy of the kubeconfig for another namespace and token.
+    pub fn kubeconfig_for(&self, namespace: &str, token: &str) -> PathBuf {
+        static WRITTEN: AtomicU32 = AtomicU32::new(0);
+        let text = fs::read_to_string(self.kubeconfig()).expect("the server writes a kubeconfig");
+        let text = text
+            .replace("namespace: default", &format!("namespace: {namespace}"))
+            .replace(&self.admin_token(), token);
+        let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+        let path = self.dir.path().join(format!("kubeconfig-{number}"));
+        fs::write(&path, text).expect("a kubeconfig can be written");
+        path
+    }
+
+    /// A directory for what clients keep, shared so that discovery is read once.
+    pub fn client_cache(&self) -> PathBuf {
+        self.dir.path().join("client-cache")
+    }
+
+    /// Plain HTTP as the admin.
+    pub fn http(&self) -> Http {
+        Http::new(self.address(), Some(&self.admin_token()))
+    }
+
+    /// Makes a token and returns its secret.
+    pub fn new_token(&self, name: &str, role: &str) -> String {
+        let wanted = serde_json::json!({ "name": name, "role": role });
+        let answer = self.http().post("/tokens", &wanted.to_string());
+        assert_eq!(answer.code, 201, "{}", answer.text());
+        answer.json()["token"].as_str().expect("the answer holds the secret").to_owned()
+    }
+
+    /// Ends the server at once, as a power cut would.
+    pub fn kill(&mut self) {
+        end(&mut self.process, Signal::KILL);
+    }
+
+    /// Asks the server to stop and waits until it has.
+    pub fn stop(&mut self) {
+        end(&mut self.process, Signal::TERM);
+    }
+
+    /// Starts the server again after it was stopped or killed, on the same address.
+    pub fn restart(&mut self) {
+        let address = self.address().to_owned();
+        let (process, url) = launch(self.dir.path(), &address, &self.flags);
+        assert_eq!(url, self.url, "the server moved");
+        self.process = process;
+        // The old guard knows the old id only, and must not remove the directory.
+        end(&mut self.guard, Signal::KILL);
+        self.guard = watch_over(&self.process, self.dir.path());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        end(&mut self.guard, Signal::KILL);
+        end(&mut self.process, Signal::KILL);
+    }
+}
+
+fn data_of(dir: &Path) -> PathBuf {
+    dir.join("data")
+}
+
+/// Starts the process and waits until it says where it listens.
+fn launch(dir: &Path, listen: &str, flags: &[String]) -> (Child, String) {
+    let program = std::env::var_os("MUSTER_BIN");
+    let program = program.expect("MUSTER_BIN must name the muster binary; `cargo xtask test` sets it");
+    let log = dir.join("server.log");
+    let errors = File::options().create(true).append(true).open(&log).expect("the log can be opened");
+    let mut process = Command::new(&program)
+        .args(["up", "--listen", listen, "--data"])
+        .arg(data_of(dir))
+        .args(flags)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(errors)
+        .spawn()
+        .expect("the program that MUSTER_BIN names can be started");
+    let mut output = Lines::of(process.stdout.take().expect("standard output is piped"));
+    let announced = output.find_within(SOON, |line| line.trim().starts_with(ANNOUNCEMENT));
+    if announced.is_none() {
+        end(&mut process, Signal::KILL);
+    }
+    let url = announced.and_then(|line| line.split_whitespace().last().map(str::to_owned));
+    let said = fs::read_to_string(&log).unwrap_or_default();
+    assert!(url.is_some(), "{} did not get ready; it said:\n{said}", program.display());
+    (process, url.unwrap_or_default())
+}
+
+fn watch_over(process: &Child, dir: &Path) -> Child {
+    Command::new("sh")
+        .args(["-c", GUARD, "guard"])
+        .arg(process.id().to_string())
+        .arg(dir)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("a shell can be started")
+}
+
+/// Signals a child of ours and waits for its end. One that has ended already keeps its id until then.
+fn end(child: &mut Child, signal: Signal) {
+    if matches!(child.try_wait(), Ok(None)) {
+        let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("a child has an id");
+        kill_process(id, signal).expect("a child can be signalled");
+    }
+    child.wait().expect("a child can be waited for");
+}
