@@ -68,7 +68,7 @@ impl Kubectl {
     /// One field of an object, by JSONPath; empty if it is not there.
     #[track_caller]
     pub fn field(&self, object: &str, path: &str) -> String {
-        self.ok(&format!("get {object} -o jsonpath={{{path}}}"))
+        self.ok(&format!("get {object} -o \"jsonpath={{{path}}}\""))
     }
 }
 

@@ -29,6 +29,7 @@ pub struct Cli {
 
 /// Flags of every verb.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
 pub struct Globals {
     /// Directory of the server's data [default: ~/.local/share/muster]
     #[arg(long, global = true, value_name = "DIR", env = "MUSTER_DATA", hide_env_values = true)]
@@ -117,8 +118,8 @@ pub struct GetArgs {
     pub what: Vec<String>,
     #[command(flatten)]
     pub select: SelectArgs,
-    /// Form of the output
-    #[arg(long, short, value_name = "FORM", default_value = "table", hide_possible_values = false)]
+    /// Form of the output; wide has more columns, name is RESOURCE/NAME
+    #[arg(long, short, value_name = "FORM", default_value = "table")]
     pub output: Output,
     /// Go on showing changes until stopped
     #[arg(long, short, conflicts_with = "limit")]
@@ -154,15 +155,10 @@ pub struct SelectArgs {
 /// Form of objects in the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Output {
-    /// Aligned columns
     Table,
-    /// More columns
     Wide,
-    /// Whole objects as JSON
     Json,
-    /// Whole objects as YAML
     Yaml,
-    /// RESOURCE/NAME, one per line
     Name,
 }
 
@@ -200,7 +196,7 @@ pub struct DeleteArgs {
     /// All objects of the resource in the namespace, or everywhere with -A
     #[arg(long, conflicts_with_all = ["selector", "field_selector"])]
     pub all: bool,
-    /// What happens to the objects that the deleted ones own
+    /// What happens to the objects that the deleted ones own: they go afterwards, go first, or stay
     #[arg(long, value_name = "HOW", default_value = "background")]
     pub cascade: Cascade,
     /// Wait until the objects are gone
@@ -229,11 +225,8 @@ pub struct DeleteArgs {
 /// What happens to the objects that a deleted one owns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Cascade {
-    /// They are deleted afterwards
     Background,
-    /// They are deleted first
     Foreground,
-    /// They stay
     Orphan,
 }
 
@@ -294,11 +287,8 @@ pub struct VersionArgs {
 /// Form of versions in the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum VersionOutput {
-    /// Lines for people
     Table,
-    /// JSON
     Json,
-    /// YAML
     Yaml,
 }
 
@@ -366,5 +356,38 @@ impl UpArgs {
             }
         }
         (names, addresses)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+    use muster_apiserver::access::Role;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_role_of_the_server_can_be_asked_for() {
+        for role in Role::ALL {
+            let line = ["muster", "token", "create", "a", "--role", &role.to_string()];
+            assert!(Cli::try_parse_from(line).is_ok(), "{role}");
+        }
+    }
+
+    #[test]
+    fn a_deletion_waits_unless_told_otherwise() {
+        let wait = |flags: &[&str]| {
+            let line = ["muster", "delete", "task", "a"].iter().chain(flags);
+            match Cli::try_parse_from(line).unwrap().command {
+                Command::Delete(args) => args.wait,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!(wait(&[]) && wait(&["--wait"]) && wait(&["--wait=true"]) && !wait(&["--wait=false"]));
     }
 }

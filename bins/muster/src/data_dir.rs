@@ -17,7 +17,9 @@ impl DataDir {
     /// The directory that was asked for, or the user's.
     pub fn choose(asked: Option<&Path>) -> anyhow::Result<Self> {
         if let Some(path) = asked {
-            return Ok(Self(path.to_owned()));
+            let path = std::path::absolute(path)
+                .with_context(|| format!("cannot use the data directory {}", path.display()))?;
+            return Ok(Self(path));
         }
         let variable =
             |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -92,14 +94,14 @@ pub struct Identity {
 }
 
 /// The text of a kubeconfig with one cluster, one user and one context.
-pub fn kubeconfig_text(server: &str, ca: Option<&str>, token: &str) -> String {
+pub fn kubeconfig_text(server: &str, ca: Option<&str>, user: &str, token: &str) -> String {
     let trust = ca
         .map(|ca| format!("    certificate-authority-data: {}\n", base64(ca.as_bytes())))
         .unwrap_or_default();
     format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: muster\nclusters:\n- name: muster\n  cluster:\n    \
-         server: {server}\n{trust}users:\n- name: admin\n  user:\n    token: {token}\ncontexts:\n- name: muster\n  \
-         context:\n    cluster: muster\n    user: admin\n    namespace: default\n"
+         server: {server}\n{trust}users:\n- name: \"{user}\"\n  user:\n    token: {token}\ncontexts:\n- name: muster\n  \
+         context:\n    cluster: muster\n    user: \"{user}\"\n    namespace: default\n"
     )
 }
 

@@ -1,18 +1,21 @@
 //! Muster: the control plane for work that ends. This is the only place where the parts are put together.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks on its streams")]
-
 mod cli;
 mod commands;
 mod data_dir;
+mod manifests;
+mod output;
 mod up;
+mod usage;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 use mimalloc::MiMalloc;
 
-use crate::cli::{Cli, Command};
+use crate::cli::Cli;
+use crate::output::streams;
+use crate::usage::UsageError;
 
 /// Many small, short-lived allocations from several threads: the system allocator took a quarter of the time.
 #[global_allocator]
@@ -20,18 +23,16 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    match run(cli) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
+    let error = match commands::run(&cli.globals, cli.command) {
+        Ok(code) => return code,
+        Err(error) => error,
+    };
+    if streams::is_closed(&error) {
+        return ExitCode::SUCCESS;
     }
-}
-
-fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-    match cli.command {
-        Command::Up(args) => up::run(&cli.globals, &args),
-        command => commands::run(&cli.globals, command),
+    if let Some(usage) = error.downcast_ref::<UsageError>() {
+        usage.exit();
     }
+    streams::note(format!("error: {error:#}"));
+    ExitCode::FAILURE
 }

@@ -62,9 +62,9 @@ pub struct Object {
 pub fn read(paths: &[PathBuf], recursive: bool) -> anyhow::Result<Vec<Manifest>> {
     let mut manifests = Vec::new();
     for path in paths {
-        if path.as_os_str() == "-" {
+        if is_stdin(path) {
             let text = read_limited(std::io::stdin().lock()).context("cannot read standard input")?;
-            manifests.extend(split("standard input", &text));
+            manifests.extend(split(&show(path), &text));
             continue;
         }
         for file in files_of(path, recursive)? {
@@ -74,10 +74,18 @@ pub fn read(paths: &[PathBuf], recursive: bool) -> anyhow::Result<Vec<Manifest>>
         }
     }
     if manifests.is_empty() {
-        let shown: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+        let shown: Vec<_> = paths.iter().map(|path| show(path)).collect();
         bail!("there are no objects in {}", shown.join(", "));
     }
     Ok(manifests)
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+fn show(path: &Path) -> String {
+    if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() }
 }
 
 fn read_limited(source: impl std::io::Read) -> anyhow::Result<String> {
@@ -113,7 +121,8 @@ fn walk(directory: &Path, depth: usize, files: &mut Vec<PathBuf>) -> anyhow::Res
     if depth == 0 {
         return Ok(());
     }
-    let mut entries = fs::read_dir(directory).with_context(fail)?.collect::<Result<Vec<_>, _>>().with_context(fail)?;
+    let mut entries =
+        fs::read_dir(directory).with_context(fail)?.collect::<Result<Vec<_>, _>>().with_context(fail)?;
     entries.sort_by_key(fs::DirEntry::file_name);
     let mut below = Vec::new();
     for entry in entries {
@@ -157,7 +166,8 @@ fn parts(text: &str) -> Vec<Part<'_>> {
     let (mut start, mut before, mut offset) = (0, 0, 0);
     for (index, line) in text.split_inclusive('\n').enumerate() {
         let is_marker = |mark: &str| {
-            line.strip_prefix(mark).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
+            line.strip_prefix(mark)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
         };
         if is_marker("---") || is_marker("...") {
             parts.push(Part { text: &text[start..offset], before });
@@ -181,23 +191,35 @@ fn values(part: &Part<'_>) -> Vec<Result<Value, String>> {
         return Vec::new();
     }
     if part.text.trim_start().starts_with('{') {
-        let all: Result<Vec<Value>, _> = serde_json::Deserializer::from_str(part.text).into_iter().collect();
-        match all {
-            Ok(all) => return all.into_iter().map(Ok).collect(),
-            // It may be YAML that begins with a brace.
-            Err(error) => return vec![parse_yaml(part.text).map_err(|_| json_error(part, &error))],
-        }
+        return json_values(part);
     }
     vec![parse_yaml(part.text).map_err(|_| yaml_error(part))]
 }
 
+fn json_values(part: &Part<'_>) -> Vec<Result<Value, String>> {
+    let mut values = Vec::new();
+    for value in serde_json::Deserializer::from_str(part.text).into_iter() {
+        match value {
+            Ok(value) => values.push(Ok(value)),
+            // It may be YAML that begins with a brace.
+            Err(error) if values.is_empty() => {
+                values.push(parse_yaml(part.text).map_err(|_| json_error(part, &error)));
+            }
+            Err(error) => values.push(Err(json_error(part, &error))),
+        }
+    }
+    values
+}
+
 fn parse_yaml(text: &str) -> Result<Value, serde_saphyr::Error> {
     // The user's own file, limited in size: a long list is no attack. Aliases keep their limits.
-    let mut budget = serde_saphyr::Budget::default();
-    budget.max_events = 1_000_000_000;
-    budget.max_nodes = 1_000_000_000;
-    budget.max_total_scalar_bytes = usize::MAX;
-    let options = serde_saphyr::options! { budget: Some(budget), with_snippet: false };
+    let budget = serde_saphyr::budget! {
+        max_events: 1_000_000_000,
+        max_nodes: 1_000_000_000,
+        max_total_scalar_bytes: usize::MAX,
+        max_depth: 128,
+    };
+    let options = serde_saphyr::options! { budget: budget, with_snippet: false };
     serde_saphyr::from_str_with_options(text, options)
 }
 
@@ -206,7 +228,9 @@ fn yaml_error(part: &Part<'_>) -> String {
     let padded = "\n".repeat(part.before) + part.text;
     match parse_yaml(&padded) {
         Ok(_) => "the document cannot be read".to_owned(),
-        Err(error) => format!("not valid YAML: {}", error.render_with_formatter(&serde_saphyr::UserMessageFormatter)),
+        Err(error) => {
+            format!("not valid YAML: {}", error.render_with_formatter(&serde_saphyr::UserMessageFormatter))
+        }
     }
 }
 
@@ -287,7 +311,11 @@ mod tests {
         let text = format!("{A}---\na: [1,\n---\n{A}");
         let said = said(&text);
         assert_eq!((said[0].as_str(), said[2].as_str()), ("f, document 1: Task a", "f, document 3: Task a"));
-        assert!(said[1].starts_with("f, document 2: not valid YAML: ") && said[1].contains("line 5"), "{}", said[1]);
+        assert!(
+            said[1].starts_with("f, document 2: not valid YAML: ") && said[1].contains("line 5"),
+            "{}",
+            said[1]
+        );
     }
 
     #[test]
@@ -295,15 +323,19 @@ mod tests {
         let one = r#"{"apiVersion": "v1", "kind": "T", "metadata": {"name": "a"}}"#;
         assert_eq!(said(&format!("{one}\n{one}")), ["f, document 1: T a", "f, document 2: T a"]);
         assert_eq!(
-            said("\n{\"a\": }"),
-            ["f, document 1: not valid JSON: line 2 column 7: expected value"]
+            said(&format!("{one}\n{{\"a\" 1}}")),
+            ["f, document 1: T a", "f, document 2: not valid JSON: line 2 column 6: expected `:`"]
         );
+        assert_eq!(said("{apiVersion: v1, kind: T, metadata: {name: a}}"), ["f, document 1: T a"]);
     }
 
     #[test]
     fn lists_are_taken_apart() {
         let text = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: T, metadata: {name: a}}\n- {kind: T}\n";
-        assert_eq!(said(text), ["f, document 1, item 1: T a", "f, document 1, item 2: apiVersion is missing"]);
+        assert_eq!(
+            said(text),
+            ["f, document 1, item 1: T a", "f, document 1, item 2: apiVersion is missing"]
+        );
     }
 
     #[test]
@@ -331,7 +363,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let below = dir.path().join("a-below");
         fs::create_dir(&below).unwrap();
-        for path in [dir.path().join("b.yaml"), dir.path().join("a.json"), dir.path().join("c.txt"), below.join("d.yml")] {
+        for path in [
+            dir.path().join("b.yaml"),
+            dir.path().join("a.json"),
+            dir.path().join("c.txt"),
+            below.join("d.yml"),
+        ] {
             fs::write(path, "").unwrap();
         }
         let names = |recursive| -> Vec<String> {

@@ -20,15 +20,17 @@ use tracing_subscriber::EnvFilter;
 
 use crate::cli::{Globals, UpArgs};
 use crate::data_dir::{DataDir, kubeconfig_text, server_url, write_private};
+use crate::output::streams;
 
 /// Name of the token that the first start makes.
 const ADMIN: &str = "admin";
 
 /// Runs the server until it is told to stop.
 pub fn run(globals: &Globals, args: &UpArgs) -> anyhow::Result<ExitCode> {
-    let filter = EnvFilter::try_new(&globals.log)
-        .with_context(|| format!("--log {} is not a log filter; try --log debug", globals.log))?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let wanted = globals.log.as_deref().unwrap_or("info");
+    let filter = EnvFilter::try_new(wanted)
+        .with_context(|| format!("--log {wanted} is not a log filter; try --log debug"))?;
+    streams::start_logging(filter);
     let data = DataDir::choose(globals.data.as_deref())?;
     data.create()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -123,29 +125,35 @@ async fn write_access(data: &DataDir, api: &Api, url: &str, ca: Option<&str>) ->
     let path = data.admin_token();
     let kept = fs::read_to_string(&path).ok().map(|secret| secret.trim().to_owned());
     let valid = kept.filter(|secret| api.tokens().authenticate(secret, &SystemClock).is_some());
-    let secret = match valid {
-        Some(secret) => secret,
-        None => {
-            // The file was lost: the old secret cannot be recovered, so it is replaced.
-            if api.tokens().exists(ADMIN) {
-                api.tokens().revoke(ADMIN).await?;
-            }
-            let secret = api.tokens().create(ADMIN, Role::Admin, None, SystemClock.now()).await?;
-            write_private(&path, &format!("{secret}\n"))?;
-            secret
+    let secret = if let Some(secret) = valid {
+        secret
+    } else {
+        // The file was lost: the old secret cannot be recovered, so it is replaced.
+        if api.tokens().exists(ADMIN) {
+            api.tokens().revoke(ADMIN).await?;
         }
+        let secret = api.tokens().create(ADMIN, Role::Admin, None, SystemClock.now()).await?;
+        write_private(&path, &format!("{secret}\n"))?;
+        secret
     };
-    write_private(&data.kubeconfig(), &kubeconfig_text(url, ca, &secret))
+    write_private(&data.kubeconfig(), &kubeconfig_text(url, ca, ADMIN, &secret))
 }
 
+/// Says where the server is and what to do next. Nobody may be reading, which is no reason to stop.
 fn announce(data: &DataDir, url: &str) {
     let kubeconfig = data.kubeconfig().display().to_string();
-    println!(
-        "Muster is ready.\n\n  API         {url}\n  kubeconfig  {kubeconfig}\n  data        {}\n\nTry:\n  \
-         export KUBECONFIG={kubeconfig}\n  kubectl api-resources --api-group=muster.dev\n  \
-         kubectl explain task.spec\n  muster get tasks\n\nStop with Ctrl-C.",
-        data.path().display()
+    let path = data.path().display();
+    let is_default = DataDir::choose(None).is_ok_and(|default| default.path() == data.path());
+    let muster = if is_default { "muster".to_owned() } else { format!("muster --data {path}") };
+    let text = format!(
+        "Muster is ready.\n\n  API         {url}\n  kubeconfig  {kubeconfig}\n  data        {path}\n\n\
+         Try in another terminal:\n  {muster} get tasks\n  {muster} apply --help\n\n\
+         Or with kubectl:\n  export KUBECONFIG={kubeconfig}\n  kubectl api-resources --api-group=muster.dev\n  \
+         kubectl explain task.spec\n\nStop with Ctrl-C."
     );
+    if let Err(error) = streams::report(text) {
+        tracing::warn!(%error, "cannot print where the server is");
+    }
 }
 
 fn stop_on_signals(shutdown: Shutdown) -> anyhow::Result<()> {

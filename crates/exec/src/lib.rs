@@ -1,1 +1,40 @@
-//! Placeholder.
+//! Runs attempts as processes of this machine and says what became of them.
+//!
+//! Is: an [`Executor`] that starts programs, follows their output and their ends by events, stops them in time, and keeps
+//! their logs; and the [`shepherd_main`] that wraps one in a small process of its own, so that nothing it started outlives
+//! whoever asked for it. Is not: a place for decisions about tasks. It does not retry, order or forget; it carries out and
+//! reports.
+//!
+//! An attempt has one directory `<work root>/<handle>/`: `work/` is where its programs run, `logs/<container>.log` is what
+//! they wrote. The directory is also the mark that the attempt was started: whoever finds it there starts nothing.
+//!
+//! Start here: [`Executor`], then `course.rs` for the life of an attempt and `shepherd.rs` for the process around it.
+
+#![warn(missing_docs)]
+
+mod attempt;
+mod attempt_dir;
+mod cgroup;
+mod course;
+mod executor;
+mod frame;
+mod household;
+mod log_reader;
+mod log_writer;
+mod procfs;
+mod program_path;
+mod settings;
+mod shepherd;
+mod spawn;
+mod start_failure;
+mod timers;
+mod warden;
+
+pub use attempt_dir::{AttemptDirs, DirError};
+pub use executor::Executor;
+pub use frame::{Decoder, FrameError, MAX_FRAME, encode};
+pub use log_reader::{LogPart, ReadError};
+pub use procfs::{ProcessStat, boot_id, processes, stat_of};
+pub use settings::Settings;
+pub use shepherd::{Command, Report, shepherd_main};
+pub use warden::SHEPHERD_VARIABLE;

@@ -17,6 +17,7 @@ use crate::compare::{Comparison, compare_objects};
 use crate::conflict::{Conflict, conflicts_with};
 use crate::depth::{MAX_DEPTH, MAX_DOCUMENT_DEPTH, TooDeep, check_depth};
 use crate::field_set::FieldSet;
+use crate::last_applied::{inherited, remember};
 use crate::managed_fields::{
     Entry, ManagedFields, ManagedFieldsError, Operation, Writer, put_managed_fields, raw_managed_fields,
     without_managed_fields,
@@ -86,12 +87,14 @@ pub fn apply(request: Apply<'_>) -> Result<Value, ApplyError> {
         prune_object(&mut object, request.schema, &last.fields, &keep);
     }
     let comparison = compare_objects(&live.object, &object, request.schema);
-    let conflicts = conflicts_with(&others, &comparison.changed);
+    let inherited = inherited(request.manager, &live.object, request.schema);
+    let conflicts = conflicts_with(&others, &comparison.changed.difference(&inherited));
     if !request.force && !conflicts.is_empty() {
         return Err(ApplyError::Conflicts(conflicts));
     }
     let own = own_entry(&request, writer, fields, last, object == live.object);
     let managed = settle_ownership(&request, others, own, &comparison, &object);
+    remember(request.manager, &config, &mut object);
     Ok(finish(&request, &live, object, &managed))
 }
 

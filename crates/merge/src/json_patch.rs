@@ -4,7 +4,7 @@
 //! and a `move` can deepen it, so each operation is weighed before it runs: the document never grows beyond
 //! the limit in between, and the bytes that copies and deepening moves handle are bounded in total.
 
-use ::json_patch::PatchOperation;
+use ::json_patch::{PatchErrorKind, PatchOperation};
 use ::json_patch::jsonptr::Pointer;
 use serde::Deserialize;
 use serde_json::Value;
@@ -35,13 +35,18 @@ pub(crate) fn run(target: &Value, patch: &Value, max_bytes: usize) -> Result<Val
         ledger.index = index;
         ledger.admit(&document, &operation)?;
         ::json_patch::patch_unsafe(&mut document, std::slice::from_ref(&operation))
-            .map_err(|error| refusal(index, &operation, &error.kind.to_string()))?;
+            .map_err(|error| refusal(index, &operation, &error.kind))?;
     }
     Ok(document)
 }
 
-fn refusal(index: usize, operation: &PatchOperation, reason: &str) -> PatchError {
-    let (path, reason) = (operation.path().to_string(), reason.to_owned());
+fn refusal(index: usize, operation: &PatchOperation, kind: &PatchErrorKind) -> PatchError {
+    let reason = kind.to_string();
+    let path = match (operation, kind) {
+        (PatchOperation::Move(moved), PatchErrorKind::InvalidFromPointer) => moved.from.to_string(),
+        (PatchOperation::Copy(copy), PatchErrorKind::InvalidFromPointer) => copy.from.to_string(),
+        _ => operation.path().to_string(),
+    };
     match operation {
         PatchOperation::Test(_) => PatchError::TestFailed { index, path, reason },
         _ => PatchError::OperationFailed { index, operation: name(operation), path, reason },

@@ -55,6 +55,7 @@ mod field_set;
 mod fields_v1;
 mod interleave;
 mod json_patch;
+mod last_applied;
 mod managed_fields;
 mod patch;
 mod path;

@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Milliseconds since the Unix epoch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Millis(pub i64);
+pub use muster_types::Millis;
 
 /// Where the current time comes from.
 pub trait Clock: Send + Sync + 'static {

@@ -57,6 +57,15 @@ pub struct TaskStatus {
     /// Where the task is in its life.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
+    /// Since when it is in this state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state_since: Option<Timestamp>,
+    /// It is not started before this time: it was preempted, or is to be tried again later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rest_until: Option<Timestamp>,
+    /// Why the attempt was told to end; the task keeps its place until it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopping: Option<Stopping>,
     /// Number of the latest attempt; absent before the first.
     #[serde(skip_serializing_if = "is_default", deserialize_with = "null_is_default")]
     pub attempt: u32,
@@ -79,6 +88,9 @@ pub struct TaskStatus {
     /// How often an attempt had to be made again; waiting for quota does not count.
     #[serde(skip_serializing_if = "is_default", deserialize_with = "null_is_default")]
     pub retries: u32,
+    /// How often the executor of an attempt was lost.
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_is_default")]
+    pub lost: u32,
     /// Who made the task.
     #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
     pub create_user: String,
@@ -123,6 +135,20 @@ impl TaskStatus {
     /// The state, which is Created until one was reported.
     pub fn current_state(&self) -> State {
         self.state.unwrap_or_default()
+    }
+}
+
+words! {
+    /// Why an attempt was told to end.
+    pub enum Stopping {
+        /// The user no longer wants the task.
+        Canceled = "Canceled",
+        /// A task of higher priority takes its place.
+        Preempted = "Preempted",
+        /// The task was in its state for longer than its ttl allows.
+        Expired = "Expired",
+        /// The task is being deleted.
+        Deleted = "Deleted",
     }
 }
 

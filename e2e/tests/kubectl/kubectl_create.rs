@@ -5,9 +5,9 @@ use muster_e2e::kubectl::{Kubectl, manifest, task};
 #[test]
 fn create_stores_what_was_given() {
     let kubectl = Kubectl::current();
-    let said = kubectl.given(task("a", "{kind: analyzer, priority: 7, data: {x: [1, {y: z}]}}")).ok("create -f -");
+    let said = kubectl.given(task("a", "{kind: analyzer, priority: 7, data: {x: [1, {deep: z}]}}")).ok("create -f -");
     assert_eq!(said, "task.muster.dev/a created\n");
-    assert_eq!(kubectl.field("task/a", ".spec"), r#"{"data":{"x":[1,{"y":"z"}]},"kind":"analyzer","priority":7}"#);
+    assert_eq!(kubectl.field("task/a", ".spec"), r#"{"data":{"x":[1,{"deep":"z"}]},"kind":"analyzer","priority":7}"#);
 }
 
 #[test]

@@ -23,8 +23,12 @@ fn edit_without_a_change_is_cancelled() {
 fn edit_to_something_invalid_shows_the_reason_and_changes_nothing() {
     let kubectl = Kubectl::current();
     kubectl.create_task("a", "{kind: k, priority: 1}");
-    let said = kubectl.env("KUBE_EDITOR", "sed -i 's/priority: 1/priority: -4/'").fails("edit task a");
-    assert!(said.contains("spec.priority") && said.contains("must be at least 0"), "{said}");
+    let seen = tempfile::NamedTempFile::new().unwrap();
+    let editor = format!("sed -i 's/priority: 1/priority: -4/;w {}'", seen.path().display());
+    let said = kubectl.env("KUBE_EDITOR", editor).fails("edit task a");
+    assert!(said.contains("no valid changes were saved"), "{said}");
+    let shown = std::fs::read_to_string(seen.path()).unwrap();
+    assert!(shown.contains("# * spec.priority: Invalid value: \"-4\": must be at least 0"), "{shown}");
     assert_eq!(kubectl.field("task/a", ".spec.priority"), "1");
 }
 

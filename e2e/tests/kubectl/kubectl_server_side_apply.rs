@@ -9,7 +9,7 @@ fn server_side_apply_creates_and_records_the_owner() {
     let kubectl = Kubectl::current();
     let said = kubectl.given(task("a", "{kind: k, priority: 1}")).ok(APPLY);
     assert_eq!(said, "task.muster.dev/a serverside-applied\n");
-    let owned = kubectl.field("task/a", ".metadata.managedFields[?(@.manager==\"kubectl\")].fieldsV1");
+    let owned = kubectl.field("task/a", ".metadata.managedFields[?(@.manager=='kubectl')].fieldsV1");
     assert_eq!(owned, r#"{"f:spec":{"f:kind":{},"f:priority":{}}}"#);
 }
 
@@ -51,7 +51,7 @@ fn server_side_apply_with_force_takes_the_field_over() {
         .given(task("a", "{kind: k, priority: 2}"))
         .ok("apply --server-side --field-manager=bob --force-conflicts -f -");
     assert_eq!(kubectl.field("task/a", ".spec.priority"), "2");
-    let left = kubectl.field("task/a", ".metadata.managedFields[?(@.manager==\"alice\")].fieldsV1");
+    let left = kubectl.field("task/a", ".metadata.managedFields[?(@.manager=='alice')].fieldsV1");
     assert_eq!(left, r#"{"f:spec":{"f:kind":{}}}"#);
 }
 
@@ -79,8 +79,8 @@ fn server_side_apply_merges_a_keyed_list() {
     let kubectl = Kubectl::current();
     let with = |container: &str| task("a", &format!("{{containers: [{container}]}}"));
     kubectl.given(with("{name: x, image: i}")).ok("apply --server-side --field-manager=alice -f -");
-    kubectl.given(with("{name: y, image: j}")).ok("apply --server-side --field-manager=bob -f -");
-    assert_eq!(kubectl.field("task/a", ".spec.containers[*].name"), "x y");
+    kubectl.given(with("{name: z, image: j}")).ok("apply --server-side --field-manager=bob -f -");
+    assert_eq!(kubectl.field("task/a", ".spec.containers[*].name"), "x z");
 }
 
 #[test]

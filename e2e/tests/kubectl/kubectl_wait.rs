@@ -16,7 +16,7 @@ fn set_status(kubectl: &Kubectl, status: &str) {
 fn wait_for_a_condition_ends_when_it_holds() {
     let kubectl = with_task();
     let waiting = kubectl.start("wait task/a --for=condition=Done --timeout=20s");
-    set_status(&kubectl, r#"{"conditions":[{"type":"Done","status":"True","reason":"R"}]}"#);
+    set_status(&kubectl, r#"{"conditions":[{"type":"Done","status":"True","reason":"R","lastTransitionTime":"2026-01-01T00:00:00Z"}]}"#);
     let transcript = waiting.finish();
     assert_eq!((transcript.code, &*transcript.stdout), (Some(0), "task.muster.dev/a condition met"), "{transcript}");
 }
@@ -24,7 +24,7 @@ fn wait_for_a_condition_ends_when_it_holds() {
 #[test]
 fn wait_for_a_false_condition_ends_when_it_is_false() {
     let kubectl = with_task();
-    set_status(&kubectl, r#"{"conditions":[{"type":"Done","status":"False","reason":"R"}]}"#);
+    set_status(&kubectl, r#"{"conditions":[{"type":"Done","status":"False","reason":"R","lastTransitionTime":"2026-01-01T00:00:00Z"}]}"#);
     kubectl.ok("wait task/a --for=condition=Done=False --timeout=20s");
 }
 

@@ -34,11 +34,11 @@ Examples:
 /// Of `delete`.
 pub const DELETE: &str = "\
 Examples:
-  muster delete task a b                objects by name
-  muster delete -f tasks.yaml           the objects of a file
-  muster delete tasks -l app=shop       selected by label
-  muster delete tasks --all             all of the namespace
-  muster delete task a --cascade orphan keep what it owns";
+  muster delete task a b                  objects by name
+  muster delete -f tasks.yaml             the objects of a file
+  muster delete tasks -l app=shop         selected by label
+  muster delete tasks --all               all of the namespace
+  muster delete task a --cascade orphan   keep what it owns";
 
 /// Of `kubeconfig`.
 pub const KUBECONFIG: &str = "\

@@ -1,12 +1,55 @@
-//! The verbs that talk to a server.
+//! The verbs that talk to a server, one file each.
+
+mod apply;
+mod completion;
+mod delete;
+mod describe;
+mod get;
+mod kubeconfig;
+mod listing;
+mod session;
+mod targets;
+mod token;
+mod version;
 
 use std::process::ExitCode;
 
-use crate::cli::{Command, Globals};
+use anyhow::Context as _;
+use tracing_subscriber::EnvFilter;
 
-/// Runs a verb other than `up`.
-pub fn run(_globals: &Globals, command: Command) -> anyhow::Result<ExitCode> {
-    match command {
-        Command::Up(_) => Ok(ExitCode::FAILURE),
+use crate::cli::{Command, Globals};
+use crate::output::streams;
+use crate::up;
+
+/// Runs a verb.
+pub fn run(globals: &Globals, command: Command) -> anyhow::Result<ExitCode> {
+    if let Command::Up(args) = command {
+        return up::run(globals, &args);
     }
+    start_logging(globals)?;
+    // An error says that somebody did it before.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        match command {
+            Command::Up(_) => Ok(ExitCode::FAILURE),
+            Command::Apply(args) => apply::run(globals, &args).await,
+            Command::Get(args) => get::run(globals, &args).await,
+            Command::Describe(args) => describe::run(globals, &args).await,
+            Command::Delete(args) => delete::run(globals, &args).await,
+            Command::Kubeconfig(args) => kubeconfig::run(globals, &args),
+            Command::Token(command) => token::run(globals, command).await,
+            Command::Completion { shell } => completion::run(shell),
+            Command::Version(args) => version::run(globals, &args).await,
+        }
+    })
+}
+
+/// Only on demand: what a verb has to say is its output.
+fn start_logging(globals: &Globals) -> anyhow::Result<()> {
+    let Some(wanted) = &globals.log else { return Ok(()) };
+    let filter = EnvFilter::try_new(wanted)
+        .with_context(|| format!("--log {wanted} is not a log filter; try --log debug"))?;
+    streams::start_logging(filter);
+    Ok(())
 }

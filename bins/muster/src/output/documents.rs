@@ -124,9 +124,8 @@ mod tests {
 
     #[test]
     fn lists_can_be_read_back() {
-        let expected = |items: &[Value]| {
-            json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items})
-        };
+        let expected =
+            |items: &[Value]| json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items});
         for items in [&objects()[..], &objects()[..1], &[]] {
             let json: Value = serde_json::from_str(&list(Language::Json, items)).unwrap();
             assert_eq!(json, expected(items));
@@ -149,7 +148,10 @@ mod tests {
         let text = list(Language::Json, &[json!({"kind": "Task"})]);
         let value: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["items"][0]["kind"], "Task");
-        assert!(text.contains("\n        {\n            \"kind\": \"Task\"\n        }\n    ]\n}\n"), "{text}");
+        assert!(
+            text.contains("\n        {\n            \"kind\": \"Task\"\n        }\n    ]\n}\n"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -14,13 +14,15 @@ pub struct Progress {
     what: &'static str,
     total: usize,
     shown: bool,
+    visible: bool,
     drawn: Option<Instant>,
 }
 
 impl Progress {
     /// Progress of `total` steps of which nothing is done.
     pub fn new(what: &'static str, total: usize) -> Self {
-        Self { what, total, shown: total > WORTH_SHOWING && io::stderr().is_terminal(), drawn: None }
+        let shown = total > WORTH_SHOWING && io::stderr().is_terminal();
+        Self { what, total, shown, visible: false, drawn: None }
     }
 
     /// Draws the line, if it is time to.
@@ -29,12 +31,13 @@ impl Progress {
         if self.shown && due {
             self.write(&format!("\r\x1b[K{}", line(self.what, done, self.total)));
             self.drawn = Some(Instant::now());
+            self.visible = true;
         }
     }
 
     /// Removes the line, so that another can be printed.
     pub fn clear(&mut self) {
-        if self.shown && self.drawn.take().is_some() {
+        if std::mem::replace(&mut self.visible, false) {
             self.write("\r\x1b[K");
         }
     }

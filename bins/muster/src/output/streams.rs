@@ -4,7 +4,9 @@
 //! something go on with their work: what was asked for does not depend on who is watching.
 
 use std::fmt::Display;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
+
+use tracing_subscriber::EnvFilter;
 
 /// Prints text, as it is.
 pub fn print(text: &str) -> io::Result<()> {
@@ -25,6 +27,12 @@ pub fn report(line: impl Display) -> io::Result<()> {
 pub fn note(line: impl Display) {
     // There is nowhere to say that this could not be said.
     drop(writeln!(io::stderr().lock(), "{line}"));
+}
+
+/// Logs to standard error, in colour if that is a terminal.
+pub fn start_logging(filter: EnvFilter) {
+    let colour = io::stderr().is_terminal();
+    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colour).with_writer(io::stderr).init();
 }
 
 /// True if an error says that nobody reads what is printed.

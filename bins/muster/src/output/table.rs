@@ -198,7 +198,8 @@ mod tests {
     fn the_header_is_printed_once_and_columns_keep_their_width() {
         let mut table = Table::new(Look::default());
         table.render(&part(&["longer"]), "").unwrap();
-        let event = json!({"kind": "Table", "columnDefinitions": [], "rows": [{"cells": ["b", "x", 1, "0s"]}]});
+        let event =
+            json!({"kind": "Table", "columnDefinitions": [], "rows": [{"cells": ["b", "x", 1, "0s"]}]});
         assert_eq!(table.render(&event, "(deleted)").unwrap(), "b        x       0s    (deleted)\n");
     }
 

@@ -25,10 +25,11 @@ use crate::refusal::Refusal;
 use crate::registry::Registry;
 use crate::respond::{self, Reply};
 use crate::shutdown::Shutdown;
+use crate::strict;
 use crate::target::{ResourcePath, Target, parse_target};
 use crate::tokens::Tokens;
 use crate::verbs;
-use crate::{discovery, openapi, reviews};
+use crate::{discovery, namespaces, openapi, openapi_v2, reviews};
 
 /// Limits and habits of the server.
 #[derive(Debug, Clone)]
@@ -223,11 +224,15 @@ impl Api {
     {
         if verb == "create" && path.name.is_none() && discovery::is_review(&path.group, &path.plural) {
             let body = self.read_body(body).await?;
-            let question = crate::negotiate::parse_yaml(&body)?;
+            let question = reviews::read(&headers, &body)?;
             let answer = reviews::answer(self, &user, &path.group, &path.plural, &question);
             return answer
                 .unwrap_or_else(|| Err(Refusal::no_such_path()))
                 .map(|answer| respond::document(StatusCode::CREATED, &answer));
+        }
+        if verb == "get" && namespaces::is_one(&path) {
+            return namespaces::show(path.name.as_deref().unwrap_or_default())
+                .map(|namespace| respond::document(StatusCode::OK, &namespace));
         }
         let kind = self.registry.find(&path.group, &path.version, &path.plural);
         let kind = kind.ok_or_else(Refusal::no_such_path)?.clone();
@@ -295,18 +300,18 @@ impl Api {
     /// What anybody may ask.
     fn public(&self, target: &Target, query: &str) -> Reply {
         match target {
-            Target::Version => respond::document(StatusCode::OK, &version()),
-            _ if self.shutdown.is_requested() => {
+            Target::Health(_) if self.shutdown.is_requested() => {
                 respond::text(StatusCode::SERVICE_UNAVAILABLE, "shutting down")
             }
-            _ if query.contains("verbose") => respond::text(
+            Target::Health(probe) if query.contains("verbose") => respond::text(
                 StatusCode::OK,
                 format!(
-                    "[+]store ok: revision {}, durability fsync\nhealthz check passed\n",
+                    "[+]store ok: revision {}, durability fsync\n{probe} check passed\n",
                     self.store.revision()
                 ),
             ),
-            _ => respond::text(StatusCode::OK, "ok"),
+            Target::Health(_) => respond::text(StatusCode::OK, "ok"),
+            _ => respond::document(StatusCode::OK, &version()),
         }
     }
 
@@ -332,6 +337,7 @@ impl Api {
             Target::Resources { group, version } => discovery::resources(registry, group, version),
             Target::OpenApiIndex => return Ok(respond::json(StatusCode::OK, self.openapi_index.clone())),
             Target::OpenApi { group, version } => openapi::document(registry, group, version),
+            Target::OldOpenApi => return Ok(openapi_v2::document(registry, headers)),
             Target::Metrics => {
                 self.metrics.watches.set(
                     i64::try_from(self.settings.max_watches - self.watches.available_permits())
@@ -375,7 +381,7 @@ impl Api {
         match name {
             None if verb == "list" => Ok(respond::document(StatusCode::OK, &self.tokens.list())),
             None => {
-                let wanted: Wanted = serde_json::from_slice(body).map_err(|error| {
+                let wanted: Wanted = strict::from_slice(body).map_err(|error| {
                     Refusal::bad_request(format!("the body is not a token request: {error}"))
                 })?;
                 let now = self.clock.now();

@@ -3,15 +3,19 @@
 //! A [`Graph`] remembers which objects name which owner. Whenever an object may be affected it is looked at again,
 //! and [`decide`] says what to do from its metadata, its owners and its dependents alone. Every write states the
 //! revision it was decided on, so a race only means another look.
+//!
+//! Nothing is decided about a version of an object before every change up to it was observed: whoever was there when
+//! its deletion was asked for is in the graph.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use memchr::memmem::Finder;
 use muster_ports::clock::Clock;
 use muster_ports::store::{
-    Batch, Change, CommitError, Key, Precondition, Store, Stored, WatchError, WatchScope, Write,
+    Batch, Change, CommitError, Key, Precondition, Revision, Store, Stored, WatchError, WatchScope, Write,
 };
 use muster_types::Timestamp;
 use muster_types::metadata::{Metadata, OwnerReference};
@@ -33,6 +37,8 @@ static DELETION: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"del
 
 /// Objects looked at between two commits.
 const SLICE: usize = 256;
+/// How long to wait before a write that the store did not take is tried again.
+const HELD_UP: Duration = Duration::from_secs(1);
 
 /// Who depends on whom.
 #[derive(Debug, Default)]
@@ -47,6 +53,8 @@ enum Owner {
     Solid,
     /// It is there and waits for its dependents to go.
     Waiting,
+    /// It is there and goes without its dependents.
+    Orphaning,
     /// It is not there.
     Absent,
 }
@@ -62,8 +70,17 @@ enum Decision {
     Forget(BTreeSet<String>),
     /// It no longer waits for its dependents.
     Release(&'static str),
-    /// Its dependents are looked at first.
-    Wait,
+    /// It stays until its dependents have gone, or have forgotten it.
+    Wait(&'static str),
+}
+
+/// What is known of the dependents of an object.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Dependents {
+    /// There are some.
+    any: bool,
+    /// Some hold up the end of the object.
+    blocking: bool,
 }
 
 /// Carries out cascading deletion until shutdown.
@@ -78,11 +95,19 @@ pub async fn collect(store: Store, registry: Registry, clock: Arc<dyn Clock>, sh
 }
 
 async fn follow(store: &Store, registry: &Registry, clock: &dyn Clock) -> WatchError {
-    let mut collector =
-        Collector { store, registry, clock, graph: Graph::default(), queue: Queue::default() };
     let mut watch = match store.watch(WatchScope::All, store.revision()) {
         Ok(watch) => watch,
         Err(error) => return error,
+    };
+    let mut collector = Collector {
+        store,
+        registry,
+        clock,
+        graph: Graph::default(),
+        queue: Queue::default(),
+        told: HashSet::new(),
+        observed: watch.position(),
+        held_up: false,
     };
     for kind in registry.kinds() {
         let resource = &kind.info().resource;
@@ -98,12 +123,15 @@ async fn follow(store: &Store, registry: &Registry, clock: &dyn Clock) -> WatchE
         while !collector.queue.is_empty() {
             collector.look_at_some().await;
             match watch.poll_page(SLICE) {
-                Ok(changes) => changes.iter().for_each(|change| collector.observe(change)),
+                Ok(changes) => collector.observe_all(&changes, watch.position()),
                 Err(error) => return error,
+            }
+            if collector.held_up {
+                tokio::time::sleep(HELD_UP).await;
             }
         }
         match watch.next(SLICE).await {
-            Ok(changes) => changes.iter().for_each(|change| collector.observe(change)),
+            Ok(changes) => collector.observe_all(&changes, watch.position()),
             Err(error) => return error,
         }
     }
@@ -115,6 +143,12 @@ struct Collector<'a> {
     clock: &'a dyn Clock,
     graph: Graph,
     queue: Queue,
+    /// Uids and finalizers of objects whose dependents were told that they go. Later ones are looked at anyway.
+    told: HashSet<(String, &'static str)>,
+    /// Every change up to here is in the graph.
+    observed: Revision,
+    /// The store did not take the last writes.
+    held_up: bool,
 }
 
 /// Keys to look at, each once.
@@ -143,6 +177,11 @@ impl Queue {
 }
 
 impl Collector<'_> {
+    fn observe_all(&mut self, changes: &[Arc<Change>], upto: Revision) {
+        changes.iter().for_each(|change| self.observe(change));
+        self.observed = upto;
+    }
+
     fn observe(&mut self, change: &Change) {
         let key = change.key();
         if let Some(previous) = change.previous.as_ref().filter(|previous| concerns(previous)) {
@@ -154,6 +193,9 @@ impl Collector<'_> {
             if let Some(uid) = metadata_of(&change.object).map(|metadata| metadata.uid) {
                 let dependents = self.graph.dependents.get(&uid).into_iter().flatten();
                 dependents.cloned().for_each(|dependent| self.queue.push(dependent));
+                for finalizer in [FOREGROUND, ORPHAN] {
+                    self.told.remove(&(uid.clone(), finalizer));
+                }
             }
         } else if concerns(&change.object) {
             self.graph.add(&key, &change.object);
@@ -179,31 +221,44 @@ impl Collector<'_> {
             let outcome = self.store.commit(Batch::of(write)).await;
             (key, outcome)
         });
+        let mut refused = None;
         for (key, outcome) in join_all(commits).await {
             match outcome {
-                Ok(_) => {}
-                Err(CommitError::Conflict { .. }) => self.queue.push(key),
-                Err(error) => tracing::warn!(%key, %error, "cascading deletion is held up"),
+                Ok(_) => continue,
+                Err(CommitError::Conflict { .. }) => {}
+                Err(error) => refused = Some(error),
             }
+            self.queue.push(key);
         }
+        if let Some(error) = refused.as_ref().filter(|_| !self.held_up) {
+            tracing::warn!(%error, "cascading deletion is held up");
+        }
+        self.held_up = refused.is_some();
     }
 
     fn look_at(&mut self, key: &Key) -> Result<Option<Write>, Refusal> {
         let Some(stored) = self.store.get(key) else { return Ok(None) };
+        if stored.revision > self.observed {
+            // It is looked at again when that change is observed.
+            return Ok(None);
+        }
         let Some(metadata) = metadata_of(&stored) else { return Ok(None) };
         let owners: Vec<_> = metadata.owner_references.iter().map(|owner| self.owner(key, owner)).collect();
-        let dependents = self.graph.dependents.get(&metadata.uid).map_or(0, HashSet::len);
-        let blocking = if has(&metadata, FOREGROUND) { self.blocking(&metadata.uid) } else { 0 };
-        let decision = decide(&metadata, &owners, dependents, blocking);
-        if matches!(decision, Decision::Wait)
-            || has(&metadata, ORPHAN) && metadata.deletion_timestamp.is_some()
-        {
-            let waiting = self.graph.dependents.get(&metadata.uid).into_iter().flatten();
-            for dependent in waiting.cloned().collect::<Vec<_>>() {
-                self.queue.push(dependent);
-            }
+        let decision = decide(&metadata, &owners, self.dependents(key, &metadata));
+        if let Decision::Wait(finalizer) = decision {
+            self.tell_dependents(&metadata.uid, finalizer);
         }
         self.write(key, &stored, decision)
+    }
+
+    /// Has the dependents of an object looked at, once.
+    fn tell_dependents(&mut self, uid: &str, finalizer: &'static str) {
+        let other = if finalizer == ORPHAN { FOREGROUND } else { ORPHAN };
+        self.told.remove(&(uid.to_owned(), other));
+        if self.told.insert((uid.to_owned(), finalizer)) {
+            let dependents = self.graph.dependents.get(uid).into_iter().flatten();
+            dependents.cloned().for_each(|dependent| self.queue.push(dependent));
+        }
     }
 
     fn write(&self, key: &Key, stored: &Arc<Stored>, decision: Decision) -> Result<Option<Write>, Refusal> {
@@ -213,7 +268,7 @@ impl Collector<'_> {
         let mut object = kind.decode(Input::Json(stored.json()))?.object;
         let metadata = object.metadata_mut();
         match decision {
-            Decision::Keep | Decision::Wait => return Ok(None),
+            Decision::Keep | Decision::Wait(_) => return Ok(None),
             Decision::Forget(uids) => metadata.owner_references.retain(|owner| !uids.contains(&owner.uid)),
             Decision::Release(finalizer) => metadata.finalizers.retain(|known| known != finalizer),
             Decision::Delete { foreground } => {
@@ -247,24 +302,62 @@ impl Collector<'_> {
             Some(metadata) if metadata.deletion_timestamp.is_some() && has(&metadata, FOREGROUND) => {
                 Owner::Waiting
             }
-            // Its dependents are to forget it.
             Some(metadata) if metadata.deletion_timestamp.is_some() && has(&metadata, ORPHAN) => {
-                Owner::Absent
+                Owner::Orphaning
             }
             Some(_) => Owner::Solid,
         }
     }
 
-    /// Dependents that an owner waits for.
-    fn blocking(&self, uid: &str) -> usize {
-        let dependents = self.graph.dependents.get(uid).into_iter().flatten();
-        dependents
-            .filter_map(|key| metadata_of(&*self.store.get(key)?))
-            .filter(|metadata| {
-                let mut owners = metadata.owner_references.iter();
-                owners.any(|owner| owner.uid == uid && owner.block_owner_deletion == Some(true))
-            })
-            .count()
+    /// What is known of the dependents of an object, as far as that matters.
+    fn dependents(&self, key: &Key, metadata: &Metadata) -> Dependents {
+        let deleting = metadata.deletion_timestamp.is_some();
+        Dependents {
+            any: self.dependents_of(key, &metadata.uid).next().is_some(),
+            blocking: deleting && has(metadata, FOREGROUND) && self.is_blocked(key, &metadata.uid),
+        }
+    }
+
+    /// Objects that name the object as their owner, and whether they hold up its end.
+    fn dependents_of(&self, key: &Key, uid: &str) -> impl Iterator<Item = (&Key, Metadata, bool)> {
+        let named = self.graph.dependents.get(uid).into_iter().flatten();
+        named.filter_map(move |dependent| {
+            let metadata = metadata_of(&*self.store.get(dependent)?)?;
+            // The uid alone does not make an owner: the rest of the reference must lead to it too.
+            let leads_here = |owner: &&OwnerReference| {
+                owner.uid == uid && self.owner_key(dependent, owner).as_ref() == Some(key)
+            };
+            let owner = metadata.owner_references.iter().find(leads_here)?;
+            let blocking = owner.block_owner_deletion == Some(true);
+            Some((dependent, metadata, blocking))
+        })
+    }
+
+    /// True if some dependent holds up the end of the object, other than by waiting for that end itself.
+    fn is_blocked(&self, key: &Key, uid: &str) -> bool {
+        let mut blocking = self.dependents_of(key, uid).filter(|(.., blocking)| *blocking);
+        blocking.any(|(dependent, metadata, _)| !self.waits_for(dependent, &metadata, key))
+    }
+
+    /// True if an object waits in the foreground for the end of another one, through however many others.
+    fn waits_for(&self, key: &Key, metadata: &Metadata, end: &Key) -> bool {
+        let waits = |metadata: &Metadata| metadata.deletion_timestamp.is_some() && has(metadata, FOREGROUND);
+        if !waits(metadata) {
+            return false;
+        }
+        let mut seen = HashSet::from([key.clone()]);
+        let mut ahead = vec![(key.clone(), metadata.uid.clone())];
+        while let Some((key, uid)) = ahead.pop() {
+            for (dependent, metadata, _) in self.dependents_of(&key, &uid).filter(|(.., blocking)| *blocking) {
+                if dependent == end {
+                    return true;
+                }
+                if waits(&metadata) && seen.insert(dependent.clone()) {
+                    ahead.push((dependent.clone(), metadata.uid));
+                }
+            }
+        }
+        false
     }
 }
 
@@ -297,26 +390,31 @@ impl Graph {
 }
 
 /// What is to happen to an object, from what is known of it.
-fn decide(metadata: &Metadata, owners: &[Owner], dependents: usize, blocking: usize) -> Decision {
-    let deleting = metadata.deletion_timestamp.is_some();
-    if deleting && has(metadata, ORPHAN) {
-        return if dependents == 0 { Decision::Release(ORPHAN) } else { Decision::Wait };
-    }
-    if deleting && has(metadata, FOREGROUND) {
-        return if blocking == 0 { Decision::Release(FOREGROUND) } else { Decision::Wait };
-    }
-    let solid = owners.contains(&Owner::Solid);
-    let waiting = owners.contains(&Owner::Waiting);
-    let uids = || {
-        let lost = metadata.owner_references.iter().zip(owners).filter(|(_, owner)| **owner != Owner::Solid);
+fn decide(metadata: &Metadata, owners: &[Owner], dependents: Dependents) -> Decision {
+    let uids = |lost: fn(Owner) -> bool| {
+        let lost = metadata.owner_references.iter().zip(owners).filter(|(_, owner)| lost(**owner));
         lost.map(|(reference, _)| reference.uid.clone()).collect::<BTreeSet<_>>()
     };
-    match (owners.is_empty(), solid, waiting) {
-        (true, ..) => Decision::Keep,
-        (_, true, _) if uids().is_empty() => Decision::Keep,
-        (_, true, _) => Decision::Forget(uids()),
-        _ if deleting => Decision::Keep,
-        (_, false, waiting) => Decision::Delete { foreground: waiting && dependents > 0 },
+    // First of all, or two that own each other would wait for each other.
+    if owners.contains(&Owner::Orphaning) {
+        return Decision::Forget(uids(|owner| owner == Owner::Orphaning));
+    }
+    let deleting = metadata.deletion_timestamp.is_some();
+    if deleting && has(metadata, ORPHAN) {
+        return if dependents.any { Decision::Wait(ORPHAN) } else { Decision::Release(ORPHAN) };
+    }
+    if deleting && has(metadata, FOREGROUND) {
+        return if dependents.blocking { Decision::Wait(FOREGROUND) } else { Decision::Release(FOREGROUND) };
+    }
+    let lost = uids(|owner| owner != Owner::Solid);
+    if lost.is_empty() {
+        Decision::Keep
+    } else if owners.contains(&Owner::Solid) {
+        Decision::Forget(lost)
+    } else if deleting {
+        Decision::Keep
+    } else {
+        Decision::Delete { foreground: owners.contains(&Owner::Waiting) && dependents.any }
     }
 }
 

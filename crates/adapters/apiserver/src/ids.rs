@@ -1,14 +1,28 @@
 //! Random identities: uids, name suffixes, secrets.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use muster_ports::clock::Millis;
+
 use crate::refusal::Refusal;
 
 /// Letters and digits of generated names; no vowels, so no words.
 const SUFFIX: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// A random (version 4) uuid.
-pub fn uid() -> Result<String, Refusal> {
-    let mut bytes: [u8; 16] = random()?;
-    bytes[6] = bytes[6] & 0x0f | 0x40;
+/// A time-ordered (version 7) uuid. Those made by one server grow strictly, so a uid also tells who came first.
+pub fn uid(now: Millis) -> Result<String, Refusal> {
+    /// Milliseconds and a counter within them, 48 and 12 bits, of the last uid.
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let first_of_now = u64::try_from(now.0.max(0)).unwrap_or(0) << 12;
+    // More than 4096 in a millisecond run ahead of the clock; a clock that goes back is not followed.
+    let next = |last: u64| Some(first_of_now.max(last + 1));
+    let last = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).unwrap_or_else(|last| last);
+    let stamp = first_of_now.max(last + 1);
+    let random: [u8; 8] = random()?;
+    let mut bytes = [0; 16];
+    bytes[..6].copy_from_slice(&(stamp >> 12).to_be_bytes()[2..]);
+    bytes[6..8].copy_from_slice(&(stamp & 0xfff | 0x7000).to_be_bytes()[6..]);
+    bytes[8..].copy_from_slice(&random);
     bytes[8] = bytes[8] & 0x3f | 0x80;
     let mut text = String::with_capacity(36);
     for (index, byte) in bytes.iter().enumerate() {
@@ -44,5 +58,26 @@ pub fn hex(bytes: &[u8]) -> String {
 fn push_hex(text: &mut String, byte: u8) {
     for digit in [byte >> 4, byte & 15] {
         text.push(char::from_digit(u32::from(digit), 16).unwrap_or('0'));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uids_grow_even_within_a_millisecond_and_when_the_clock_goes_back() {
+        let now = Millis(1_800_000_000_000);
+        let uids: Vec<_> = (0..10_000).map(|round| uid(Millis(now.0 - round / 100)).unwrap()).collect();
+        assert!(uids.is_sorted_by(|a, b| a < b));
+    }
+
+    #[test]
+    fn a_uid_is_a_version_7_uuid() {
+        let uid = uid(Millis(1)).unwrap();
+        let dashes: Vec<_> = uid.match_indices('-').map(|(at, _)| at).collect();
+        assert_eq!((dashes.as_slice(), uid.len()), ([8, 13, 18, 23].as_slice(), 36));
+        assert_eq!(&uid[14..15], "7");
+        assert!(matches!(&uid[19..20], "8" | "9" | "a" | "b"), "{uid}");
     }
 }

@@ -16,6 +16,7 @@ use serde::Deserializer;
 use serde_json::Value;
 
 use crate::refusal::{Causes, Refusal};
+use crate::strict::Strict;
 
 /// The rules of one kind beyond its types. Everything has a default: a kind without rules has an empty strategy.
 pub trait Strategy: Resource {
@@ -23,7 +24,10 @@ pub trait Strategy: Resource {
     const HAS_STATUS: bool = true;
 
     /// Fills in what the user left open, before an object is first stored.
-    fn prepare(_object: &mut Object<Self>) {}
+    fn prepare(_object: &mut Object<Self>, _user: &str) {}
+
+    /// Records a change of what is asked for, before it is stored.
+    fn prepare_change(_old: &Object<Self>, _new: &mut Object<Self>, _user: &str) {}
 
     /// Says what is wrong with an object.
     fn validate(_object: &Object<Self>, _causes: &mut Causes) {}
@@ -201,9 +205,16 @@ pub trait Kind: Send + Sync {
     /// Reads an object.
     fn decode(&self, input: Input<'_>) -> Result<Decoded, Refusal>;
     /// Completes and checks a new object.
-    fn prepare_create(&self, new: &mut dyn AnyObject, causes: &mut Causes);
+    fn prepare_create(&self, new: &mut dyn AnyObject, user: &str, causes: &mut Causes);
     /// Completes and checks a changed object: keeps the part the request may not write, and counts generations.
-    fn prepare_update(&self, old: &dyn AnyObject, new: &mut dyn AnyObject, part: Part, causes: &mut Causes);
+    fn prepare_update(
+        &self,
+        old: &dyn AnyObject,
+        new: &mut dyn AnyObject,
+        part: Part,
+        user: &str,
+        causes: &mut Causes,
+    );
     /// Columns behind the name.
     fn columns(&self) -> &[ColumnInfo];
     /// Cells of an object, one per column.
@@ -276,18 +287,28 @@ impl<S: Strategy> Kind for Typed<S> {
         Ok(Decoded { object: Box::new(object), unknown })
     }
 
-    fn prepare_create(&self, new: &mut dyn AnyObject, causes: &mut Causes) {
+    fn prepare_create(&self, new: &mut dyn AnyObject, user: &str, causes: &mut Causes) {
         let Some(new) = typed_mut::<S>(new) else { return };
         new.status = S::Status::default();
         new.metadata.generation = 1;
-        S::prepare(new);
+        S::prepare(new, user);
         S::validate(new, causes);
     }
 
-    fn prepare_update(&self, old: &dyn AnyObject, new: &mut dyn AnyObject, part: Part, causes: &mut Causes) {
+    fn prepare_update(
+        &self,
+        old: &dyn AnyObject,
+        new: &mut dyn AnyObject,
+        part: Part,
+        user: &str,
+        causes: &mut Causes,
+    ) {
         let (Some(old), Some(new)) = (typed::<S>(old), typed_mut::<S>(new)) else { return };
         match part {
-            Part::Main => new.status.clone_from(&old.status),
+            Part::Main => {
+                new.status.clone_from(&old.status);
+                S::prepare_change(old, new, user);
+            }
             Part::Status => {
                 new.spec.clone_from(&old.spec);
                 let managed_fields = new.metadata.managed_fields.take();
@@ -331,7 +352,7 @@ fn decode_from<'de, S: Resource, D: Deserializer<'de>>(
     deserializer: D,
     unknown: &mut Vec<String>,
 ) -> Result<Object<S>, D::Error> {
-    serde_ignored::deserialize(deserializer, |path| {
+    serde_ignored::deserialize(Strict(deserializer), |path| {
         // Enough to help; a hostile body may hold millions.
         if unknown.len() < 64 {
             // Options in the types show up as `?` in the path.
@@ -345,7 +366,7 @@ fn explain<'de, S: Resource, D>(info: &KindInfo, again: D, error: &serde_json::E
 where
     D: Deserializer<'de, Error = serde_json::Error>,
 {
-    let (path, error) = match serde_path_to_error::deserialize::<_, Object<S>>(again) {
+    let (path, error) = match serde_path_to_error::deserialize::<_, Object<S>>(Strict(again)) {
         Err(traced) => (traced.path().to_string(), traced.into_inner().to_string()),
         Ok(_) => (String::new(), error.to_string()),
     };

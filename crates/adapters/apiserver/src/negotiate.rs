@@ -122,13 +122,15 @@ pub fn patch_form(headers: &HeaderMap) -> Result<PatchForm, Refusal> {
 /// Parses YAML, of which JSON is a part. Depth, size and aliases are bounded by the parser's budget.
 pub fn parse_yaml(text: &[u8]) -> Result<Value, Refusal> {
     // JSON is parsed as what it is: faster, and with its own rules for numbers.
-    if text.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{') {
-        return serde_json::from_slice(text)
-            .map_err(|error| Refusal::bad_request(format!("the body is not valid JSON: {error}")));
-    }
+    let braced = text.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    let not_json = match braced.then(|| serde_json::from_slice(text)) {
+        Some(Ok(value)) => return Ok(value),
+        Some(Err(error)) => format!("neither valid JSON ({error}) nor "),
+        None => "not ".to_owned(),
+    };
     let text = std::str::from_utf8(text).map_err(|_| Refusal::bad_request("the body is not UTF-8 text"))?;
     serde_saphyr::from_str(text)
-        .map_err(|error| Refusal::bad_request(format!("the body is not valid YAML: {error}")))
+        .map_err(|error| Refusal::bad_request(format!("the body is {not_json}valid YAML: {error}")))
 }
 
 #[cfg(test)]

@@ -116,6 +116,11 @@ impl Refusal {
         Self::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource")
     }
 
+    /// 404 for something that is not an object of a kind.
+    pub fn no_such_thing(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "NotFound", message)
+    }
+
     /// 404 for an object.
     pub fn not_found(kind: &KindInfo, name: &str) -> Self {
         let message = format!("{} \"{name}\" not found", kind.qualified());

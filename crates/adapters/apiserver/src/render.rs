@@ -63,6 +63,23 @@ impl Renderer {
         }
     }
 
+    /// A bookmark, of the kind that the objects of the watch are shown as.
+    pub fn bookmark(&self, metadata: &Value) -> Value {
+        let info = self.kind.info();
+        match self.form {
+            Form::Json | Form::Yaml => {
+                json!({ "kind": info.kind, "apiVersion": info.api_version(), "metadata": metadata })
+            }
+            Form::Metadata { version } => json!({
+                "kind": "PartialObjectMetadata", "apiVersion": format!("meta.k8s.io/{version}"), "metadata": metadata,
+            }),
+            Form::Table { version } => json!({
+                "kind": "Table", "apiVersion": format!("meta.k8s.io/{version}"), "metadata": metadata,
+                "columnDefinitions": [], "rows": [],
+            }),
+        }
+    }
+
     /// What stands before the items of a list.
     pub fn list_head(&self, out: &mut Vec<u8>) {
         let info = self.kind.info();
@@ -120,8 +137,14 @@ impl Renderer {
             let column_type = if info.column_type == "date" { "string" } else { info.column_type };
             column(info.name, column_type, "", info.description, u8::from(info.wide))
         }));
-        columns.push(column("Age", "string", "", "Time since it was created.", 0));
+        columns.insert(self.age_position(), column("Age", "string", "", "Time since it was created.", 0));
         Value::Array(columns)
+    }
+
+    /// The age stands last, but before what only `-o wide` shows.
+    fn age_position(&self) -> usize {
+        let infos = self.kind.columns();
+        1 + infos.iter().position(|info| info.wide).unwrap_or(infos.len())
     }
 
     fn row(&self, json: &[u8], version: &str, out: &mut Vec<u8>) {
@@ -138,7 +161,7 @@ impl Renderer {
                 };
                 cells.push(shown);
             }
-            cells.push(json!(age_of(metadata.creation_timestamp, now)));
+            cells.insert(self.age_position(), json!(age_of(metadata.creation_timestamp, now)));
         }
         out.extend_from_slice(format!(r#"{{"cells":{},"object":"#, Value::Array(cells)).as_bytes());
         match self.include {

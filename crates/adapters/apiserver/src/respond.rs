@@ -15,6 +15,11 @@ use serde_json::Value;
 
 use crate::refusal::Refusal;
 
+/// Characters of one warning that are sent.
+const WARNING_CHARACTERS: usize = 256;
+/// Bytes of all warnings together; many clients take no more than 8 KiB of headers.
+const WARNINGS_BYTES: usize = 4096;
+
 /// A response body.
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 /// A response.
@@ -62,11 +67,19 @@ pub fn refusal(refusal: &Refusal) -> Reply {
     response
 }
 
-/// Adds `Warning` headers.
+/// Adds `Warning` headers, as many as clients take with the head of an answer.
 pub fn warn(response: &mut Reply, warnings: &[String]) {
+    let mut room = WARNINGS_BYTES;
     for warning in warnings {
-        let quoted: String =
-            warning.chars().filter(|c| !c.is_control()).flat_map(char::escape_default).collect();
+        let mut quoted = String::new();
+        for c in warning.chars().filter(|c| !c.is_control()).take(WARNING_CHARACTERS) {
+            if matches!(c, '"' | '\\') {
+                quoted.push('\\');
+            }
+            quoted.push(c);
+        }
+        let Some(left) = room.checked_sub(quoted.len()) else { break };
+        room = left;
         if let Ok(value) = HeaderValue::try_from(format!("299 - \"{quoted}\"")) {
             response.headers_mut().append(WARNING, value);
         }

@@ -1,10 +1,48 @@
 //! Questions of a client about itself: `kubectl auth can-i` and `kubectl auth whoami`.
 
+use hyper::HeaderMap;
 use serde_json::{Value, json};
 
 use crate::access::{Ask, Role, User, allows};
 use crate::api::Api;
+use crate::negotiate::{media_type, parse_yaml};
+use crate::protobuf::Envelope;
 use crate::refusal::Refusal;
+
+/// Reads a question. Current kubectl asks in protobuf and in nothing else.
+pub fn read(headers: &HeaderMap, body: &[u8]) -> Result<Value, Refusal> {
+    if media_type(headers) != "application/vnd.kubernetes.protobuf" {
+        let question = parse_yaml(body)?;
+        return if question.is_object() {
+            Ok(question)
+        } else {
+            Err(Refusal::bad_request("the body is not a review: an object is expected"))
+        };
+    }
+    from_protobuf(body).ok_or_else(|| Refusal::bad_request("the body is not a review in protobuf"))
+}
+
+fn from_protobuf(body: &[u8]) -> Option<Value> {
+    let Envelope { api_version, kind, object } = Envelope::open(body)?;
+    let spec = object.message(2)?;
+    let spec = match kind {
+        "SelfSubjectAccessReview" if spec.has(1) => {
+            let asked = spec.message(1)?;
+            json!({ "resourceAttributes": {
+                "namespace": asked.text(1)?, "verb": asked.text(2)?, "group": asked.text(3)?,
+                "version": asked.text(4)?, "resource": asked.text(5)?, "subresource": asked.text(6)?,
+                "name": asked.text(7)?,
+            }})
+        }
+        "SelfSubjectAccessReview" if spec.has(2) => {
+            let asked = spec.message(2)?;
+            json!({ "nonResourceAttributes": { "path": asked.text(1)?, "verb": asked.text(2)? } })
+        }
+        "SelfSubjectRulesReview" => json!({ "namespace": spec.text(1)? }),
+        _ => json!({}),
+    };
+    Some(json!({ "apiVersion": api_version, "kind": kind, "metadata": {}, "spec": spec }))
+}
 
 /// The answer to a review, or `None` if the path names none.
 pub fn answer(

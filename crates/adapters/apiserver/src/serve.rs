@@ -125,8 +125,7 @@ where
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
-        .max_buf_size(MAX_HEAD)
-        .pipeline_flush(true);
+        .max_buf_size(MAX_HEAD);
     builder
         .http2()
         .timer(TokioTimer::new())

@@ -1,5 +1,7 @@
 //! What a path means: which resource, in which namespace, which object, which subresource.
 
+use std::fmt;
+
 /// The meaning of a request path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
@@ -27,6 +29,8 @@ pub enum Target {
         /// API version.
         version: String,
     },
+    /// `/openapi/v2`.
+    OldOpenApi,
     /// `/version`.
     Version,
     /// `/healthz`, `/livez`, `/readyz`.
@@ -42,10 +46,22 @@ pub enum Target {
 /// Which question a health probe asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Probe {
+    /// The old question for both.
+    Health,
     /// Is the process alive?
     Live,
     /// Can it take requests?
     Ready,
+}
+
+impl fmt::Display for Probe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Health => "healthz",
+            Self::Live => "livez",
+            Self::Ready => "readyz",
+        })
+    }
 }
 
 /// A collection, an object or a subresource.
@@ -93,8 +109,10 @@ pub fn parse_target(path: &str) -> Target {
         ["openapi", "v3", "apis", group, version] => {
             Target::OpenApi { group: (*group).to_owned(), version: (*version).to_owned() }
         }
+        ["openapi", "v2"] => Target::OldOpenApi,
         ["version"] => Target::Version,
-        ["healthz" | "livez"] => Target::Health(Probe::Live),
+        ["healthz"] => Target::Health(Probe::Health),
+        ["livez"] => Target::Health(Probe::Live),
         ["readyz"] => Target::Health(Probe::Ready),
         ["metrics"] => Target::Metrics,
         ["tokens"] => Target::Tokens(None),

@@ -114,7 +114,7 @@ impl Tokens {
     /// Makes a token worthless.
     pub async fn revoke(&self, name: &str) -> Result<(), Refusal> {
         let key = self.find_by_name(name).ok_or_else(|| {
-            Refusal::unprocessable(format!(
+            Refusal::no_such_thing(format!(
                 "there is no token \"{name}\"; `muster token list` shows those there are"
             ))
         })?;

@@ -68,7 +68,7 @@ impl Catalog {
         found.ok_or_else(|| ClientError::NoSuchKind {
             kind: kind.to_owned(),
             api_version: api_version.to_owned(),
-            known: self.known_kinds(api_version),
+            known: self.known_kinds(api_version, kind),
         })
     }
 
@@ -109,18 +109,22 @@ impl Catalog {
         }
     }
 
-    fn known_kinds(&self, api_version: &str) -> String {
-        let of_version = self.resources.iter().filter(|resource| resource.api_version() == api_version);
-        let mut kinds: Vec<_> = of_version.map(|resource| resource.kind.as_str()).collect();
-        kinds.sort_unstable();
-        if kinds.is_empty() {
-            let mut versions: Vec<_> = self.resources.iter().map(Resource::api_version).collect();
-            versions.sort_unstable();
-            versions.dedup();
-            format!("kinds in {}", versions.join(", "))
-        } else {
-            kinds.join(", ")
+    fn known_kinds(&self, api_version: &str, kind: &str) -> String {
+        let listed = |of: &dyn Fn(&Resource) -> Option<String>| {
+            let mut found: Vec<String> = self.resources.iter().filter_map(of).collect();
+            found.sort_unstable();
+            found.dedup();
+            found.join(", ")
+        };
+        let kinds = listed(&|one| (one.api_version() == api_version).then(|| one.kind.clone()));
+        if !kinds.is_empty() {
+            return kinds;
         }
+        let versions = listed(&|one| (one.kind == kind).then(|| one.api_version()));
+        if versions.is_empty() {
+            return format!("kinds in {}", listed(&|one| Some(one.api_version())));
+        }
+        format!("{kind} in {versions}")
     }
 }
 
@@ -210,6 +214,10 @@ mod tests {
         assert_eq!(catalog.find_kind("muster.dev/v1", "Task").unwrap().plural, "tasks");
         let said = |version: &str| catalog.find_kind(version, "Tsk").map(|_| ()).unwrap_err().to_string();
         assert_eq!(said("muster.dev/v1"), "the server has no kind Tsk in muster.dev/v1; it has Job, Task");
+        assert_eq!(
+            catalog.find_kind("muster.dev/v2", "Task").map(|_| ()).unwrap_err().to_string(),
+            "the server has no kind Task in muster.dev/v2; it has Task in muster.dev/v1"
+        );
         assert_eq!(
             said("muster.dev/v2"),
             "the server has no kind Tsk in muster.dev/v2; it has kinds in batch/v1, muster.dev/v1"

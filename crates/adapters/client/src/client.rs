@@ -2,24 +2,18 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::{BodyExt as _, Limited};
-use hyper::header::{ACCEPT, CONTENT_TYPE, WARNING};
-use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use hyper::header::WARNING;
+use hyper::{HeaderMap, Method, Response, StatusCode};
 use kube::client::{APIGroupDiscoveryList, Body};
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::access::Access;
 use crate::catalog::Catalog;
-use crate::error::{ClientError, Peer};
+use crate::error::ClientError;
 use crate::query::Query;
 use crate::resource::{Resource, Scope};
+use crate::transport::{Ask, Transport};
 
-/// Time for the server to begin its answer.
-const ANSWER: Duration = Duration::from_mins(1);
-/// Largest answer that is read whole.
-const MAX_ANSWER: usize = 256 * 1024 * 1024;
 /// How discovery is asked for.
 const DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
                          application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
@@ -27,8 +21,7 @@ const DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroup
 /// A client of one server.
 #[derive(Clone)]
 pub struct Client {
-    http: kube::Client,
-    peer: Peer,
+    transport: Transport,
 }
 
 /// How objects are answered.
@@ -139,58 +132,19 @@ pub enum Deleted {
     Marked(Value),
 }
 
-/// A request before it is sent.
-pub(crate) struct Ask<'a> {
-    pub method: Method,
-    pub path: &'a str,
-    pub query: Query,
-    pub accept: &'a str,
-    pub content_type: &'a str,
-    pub body: Vec<u8>,
-}
-
-impl<'a> Ask<'a> {
-    pub fn get(path: &'a str) -> Self {
-        Self {
-            method: Method::GET,
-            path,
-            query: Query::default(),
-            accept: "application/json",
-            content_type: "",
-            body: Vec::new(),
-        }
-    }
-
-    pub fn send(method: Method, path: &'a str, body: &Value) -> Self {
-        Self {
-            method,
-            content_type: "application/json",
-            body: body.to_string().into_bytes(),
-            ..Self::get(path)
-        }
-    }
-}
-
-/// A whole answer that is a success.
-pub(crate) struct Answer {
-    pub status: StatusCode,
-    pub headers: HeaderMap,
-    pub body: Bytes,
-}
-
 impl Client {
     /// A client with these credentials. Nothing is sent yet.
     pub fn new(access: &Access) -> Result<Self, ClientError> {
-        Ok(Self { http: access.client()?, peer: access.peer().clone() })
+        Ok(Self { transport: Transport::new(access)? })
     }
 
     /// The server.
     pub fn url(&self) -> &str {
-        &self.peer.url
+        &self.transport.peer().url
     }
 
-    pub(crate) fn peer(&self) -> &Peer {
-        &self.peer
+    pub(crate) fn transport(&self) -> &Transport {
+        &self.transport
     }
 
     /// What the server serves.
@@ -200,16 +154,16 @@ impl Client {
     }
 
     async fn discover(&self, path: &str) -> Result<APIGroupDiscoveryList, ClientError> {
-        let document: Value = self.read(Ask { accept: DISCOVERY, ..Ask::get(path) }).await?;
+        let document: Value = self.transport.read(Ask { accept: DISCOVERY, ..Ask::get(path) }).await?;
         if document["kind"] != "APIGroupDiscoveryList" {
-            return Err(self.peer.unintelligible(path, "no aggregated discovery"));
+            return Err(self.transport.peer().unintelligible(path, "no aggregated discovery"));
         }
-        serde_json::from_value(document).map_err(|error| self.peer.unintelligible(path, error))
+        serde_json::from_value(document).map_err(|error| self.transport.peer().unintelligible(path, error))
     }
 
     /// The versions that the server says it has.
     pub async fn version(&self) -> Result<Value, ClientError> {
-        self.read(Ask::get("/version")).await
+        self.transport.read(Ask::get("/version")).await
     }
 
     /// One object.
@@ -221,7 +175,7 @@ impl Client {
         form: Form,
     ) -> Result<Value, ClientError> {
         let path = resource.object(namespace, name);
-        self.read(Ask { accept: form.accept(), ..Ask::get(&path) }).await
+        self.transport.read(Ask { accept: form.accept(), ..Ask::get(&path) }).await
     }
 
     /// One page of a list.
@@ -235,7 +189,8 @@ impl Client {
     ) -> Result<Page, ClientError> {
         let path = resource.collection(scope);
         let query = select(selectors).with("limit", &page.limit.to_string()).with_some("continue", page.from);
-        let document: Value = self.read(Ask { query, accept: form.accept(), ..Ask::get(&path) }).await?;
+        let document: Value =
+            self.transport.read(Ask { query, accept: form.accept(), ..Ask::get(&path) }).await?;
         let text = |name: &str| document["metadata"][name].as_str().unwrap_or_default().to_owned();
         let (next, revision) = (text("continue"), text("resourceVersion"));
         Ok(Page { next: (!next.is_empty()).then_some(next), revision, document })
@@ -257,7 +212,7 @@ impl Client {
             .with("allowWatchBookmarks", "true")
             .with("timeoutSeconds", &lasts.as_secs().to_string())
             .with("resourceVersion", revision);
-        self.begin(Ask { query, accept: form.accept(), ..Ask::get(&path) }).await
+        self.transport.begin(Ask { query, accept: form.accept(), ..Ask::get(&path) }).await
     }
 
     /// Makes an object be as it is described, and says whether that changed anything.
@@ -285,8 +240,8 @@ impl Client {
             content_type: "application/apply-patch+yaml",
             ..Ask::send(Method::PATCH, &path, object)
         };
-        let answer = self.whole(ask).await?;
-        let after: Value = self.parse(&path, &answer)?;
+        let answer = self.transport.whole(ask).await?;
+        let after: Value = self.transport.parse(&path, &answer)?;
         let outcome = match &before {
             _ if answer.status == StatusCode::CREATED => Outcome::Created,
             Some(before) if same(before, &after) => Outcome::Unchanged,
@@ -308,8 +263,8 @@ impl Client {
             .with("fieldManager", &options.manager)
             .with("fieldValidation", "Strict")
             .with_if(options.dry_run, "dryRun", "All");
-        let answer = self.whole(Ask { query, ..Ask::send(Method::POST, &path, object) }).await?;
-        let object = self.parse(&path, &answer)?;
+        let answer = self.transport.whole(Ask { query, ..Ask::send(Method::POST, &path, object) }).await?;
+        let object = self.transport.parse(&path, &answer)?;
         Ok(Written { object, outcome: Outcome::Created, warnings: warnings(&answer.headers) })
     }
 
@@ -334,64 +289,9 @@ impl Client {
         if let Some(uid) = &options.uid {
             body["preconditions"] = json!({"uid": uid});
         }
-        let answer: Value = self.read(Ask::send(Method::DELETE, &path, &body)).await?;
+        let answer: Value = self.transport.read(Ask::send(Method::DELETE, &path, &body)).await?;
         let gone = answer["kind"] == "Status" || answer["metadata"]["deletionTimestamp"].is_null();
         Ok(if gone { Deleted::Gone } else { Deleted::Marked(answer) })
-    }
-
-    /// Sends a request and reads its answer as JSON.
-    pub(crate) async fn read<T: DeserializeOwned>(&self, ask: Ask<'_>) -> Result<T, ClientError> {
-        let path = ask.path;
-        let answer = self.whole(ask).await?;
-        self.parse(path, &answer)
-    }
-
-    fn parse<T: DeserializeOwned>(&self, path: &str, answer: &Answer) -> Result<T, ClientError> {
-        serde_json::from_slice(&answer.body).map_err(|error| self.peer.unintelligible(path, error))
-    }
-
-    async fn whole(&self, ask: Ask<'_>) -> Result<Answer, ClientError> {
-        let (head, body) = self.begin(ask).await?.into_parts();
-        let body = self.collect(body).await?;
-        Ok(Answer { status: head.status, headers: head.headers, body })
-    }
-
-    /// Sends a request and waits for the head of a successful answer.
-    async fn begin(&self, ask: Ask<'_>) -> Result<Response<Body>, ClientError> {
-        let mut request = Request::builder()
-            .method(ask.method)
-            .uri(format!("{}{}", ask.path, ask.query.as_str()))
-            .header(ACCEPT, ask.accept);
-        if !ask.content_type.is_empty() {
-            request = request.header(CONTENT_TYPE, ask.content_type);
-        }
-        let request = request
-            .body(Body::from(ask.body))
-            .map_err(|error| ClientError::Setup { url: self.peer.url.clone(), reason: error.to_string() })?;
-        let response = match tokio::time::timeout(ANSWER, self.http.send(request)).await {
-            Ok(Ok(response)) => response,
-            Ok(Err(kube::Error::Auth(error))) => {
-                return Err(ClientError::Setup { url: self.peer.url.clone(), reason: error.to_string() });
-            }
-            Ok(Err(error)) => return Err(self.peer.unanswered(&error)),
-            Err(_) => {
-                return Err(ClientError::Unreachable {
-                    url: self.peer.url.clone(),
-                    reason: format!("no answer in {} seconds", ANSWER.as_secs()),
-                });
-            }
-        };
-        let code = response.status();
-        if code.is_success() {
-            return Ok(response);
-        }
-        let body = self.collect(response.into_body()).await?;
-        Err(self.peer.refused(code, &body))
-    }
-
-    async fn collect(&self, body: Body) -> Result<Bytes, ClientError> {
-        let collected = Limited::new(body, MAX_ANSWER).collect().await;
-        collected.map(http_body_util::Collected::to_bytes).map_err(|error| self.peer.unanswered(&*error))
     }
 }
 

@@ -67,7 +67,10 @@ pub enum ClientError {
         reason: String,
     },
     /// Somebody answers who cannot prove to be the server.
-    #[error("the certificate of {url} is not trusted ({reason}); is {credentials} of another server?")]
+    #[error(
+        "the certificate of {url} is not trusted by {credentials} ({reason}); use the kubeconfig that belongs to this \
+         server, with --kubeconfig FILE"
+    )]
     Untrusted {
         /// The server.
         url: String,
@@ -131,6 +134,9 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { code, reason, message, url, credentials } = self;
         match code.as_u16() {
+            401 if message.contains("muster token") => {
+                write!(f, "{url} does not accept {credentials}: {message}")
+            }
             401 => write!(
                 f,
                 "{url} does not accept {credentials}: {message}; an admin makes a new kubeconfig with `muster token \

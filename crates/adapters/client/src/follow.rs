@@ -66,6 +66,8 @@ pub struct Follow<'a> {
 struct Lines {
     body: Body,
     buffer: BytesMut,
+    /// Bytes of the buffer in which there is no end of a line.
+    searched: usize,
     since: Instant,
     spoke: bool,
 }
@@ -115,7 +117,7 @@ impl<'a> Follow<'a> {
             };
             if event.word == "ERROR" {
                 self.open = None;
-                let error = self.client.peer().refused_in_stream(&event.object);
+                let error = self.client.transport().peer().refused_in_stream(&event.object);
                 if let Some(news) = self.after_failure(error).await? {
                     return Ok(news);
                 }
@@ -139,7 +141,7 @@ impl<'a> Follow<'a> {
             Ok(response) => {
                 let body = response.into_body();
                 let buffer = BytesMut::new();
-                self.open = Some(Lines { body, buffer, since: Instant::now(), spoke: false });
+                self.open = Some(Lines { body, buffer, searched: 0, since: Instant::now(), spoke: false });
                 Ok(None)
             }
             Err(error) => self.after_failure(error).await,
@@ -181,9 +183,11 @@ impl Lines {
     /// The next event; `None` if the watch ended, for whatever reason.
     async fn next(&mut self) -> Option<Event> {
         loop {
-            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
-                let line = self.buffer.split_to(end);
+            let found = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n');
+            if let Some(found) = found {
+                let line = self.buffer.split_to(self.searched + found);
                 self.buffer.advance(1);
+                self.searched = 0;
                 match serde_json::from_slice(&line) {
                     Ok(event) => return Some(event),
                     Err(_) if line.iter().all(u8::is_ascii_whitespace) => continue,
@@ -191,7 +195,8 @@ impl Lines {
                     Err(_) => return None,
                 }
             }
-            if self.buffer.len() > MAX_LINE {
+            self.searched = self.buffer.len();
+            if self.searched > MAX_LINE {
                 return None;
             }
             let frame = tokio::time::timeout(SILENT, self.body.frame()).await.ok()??.ok()?;
@@ -203,7 +208,7 @@ impl Lines {
 }
 
 /// The revision of an object, a table of one row, or a bookmark.
-fn revision_of(object: &Value) -> Option<&str> {
+pub fn revision_of(object: &Value) -> Option<&str> {
     let places = ["/metadata/resourceVersion", "/rows/0/object/metadata/resourceVersion"];
     places.iter().find_map(|place| object.pointer(place)?.as_str().filter(|text| !text.is_empty()))
 }
@@ -228,8 +233,13 @@ mod tests {
     #[tokio::test]
     async fn lines_are_put_together_from_chunks_and_blank_ones_are_passed_over() {
         let text = b"\n{\"type\":\"ADDED\",\"object\":{}}\n{\"type\":\"DEL".to_vec();
-        let mut lines =
-            Lines { body: Body::from(text), buffer: BytesMut::new(), since: Instant::now(), spoke: false };
+        let mut lines = Lines {
+            body: Body::from(text),
+            buffer: BytesMut::new(),
+            searched: 0,
+            since: Instant::now(),
+            spoke: false,
+        };
         assert_eq!(lines.next().await.map(|event| event.word).as_deref(), Some("ADDED"));
         assert!(lines.next().await.is_none(), "a line without an end is not an event");
     }

@@ -16,6 +16,7 @@ pub mod follow;
 mod query;
 pub mod resource;
 pub mod tokens;
+mod transport;
 
 pub use access::{Access, Sources};
 pub use catalog::Catalog;

@@ -7,9 +7,10 @@ use muster_types::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::client::{Ask, Client};
+use crate::client::Client;
 use crate::error::ClientError;
 use crate::query::segment;
+use crate::transport::Ask;
 
 /// What is known of a token; nothing of it is secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,13 +65,14 @@ impl Client {
         if let Some(seconds) = lifetime_seconds {
             body["lifetimeSeconds"] = json!(seconds);
         }
-        let made: Made = self.read(Ask::send(Method::POST, "/tokens", &body)).await.map_err(explain)?;
+        let made: Made =
+            self.transport().read(Ask::send(Method::POST, "/tokens", &body)).await.map_err(explain)?;
         Ok(made.token)
     }
 
     /// All tokens, by name.
     pub async fn tokens(&self) -> Result<Vec<TokenInfo>, ClientError> {
-        let all: All = self.read(Ask::get("/tokens")).await.map_err(explain)?;
+        let all: All = self.transport().read(Ask::get("/tokens")).await.map_err(explain)?;
         Ok(all.items)
     }
 
@@ -78,7 +80,7 @@ impl Client {
     pub async fn revoke_token(&self, name: &str) -> Result<(), ClientError> {
         let path = format!("/tokens/{}", segment(name));
         let ask = Ask { method: Method::DELETE, ..Ask::get(&path) };
-        let _: Value = self.read(ask).await?;
+        let _: Value = self.transport().read(ask).await?;
         Ok(())
     }
 }

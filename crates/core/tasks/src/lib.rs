@@ -1,1 +1,23 @@
-//! Placeholder.
+//! What happens to tasks: lifecycle, order, rules, selection, rendering, retry and reaping.
+//!
+//! Is: decisions as pure functions and one in-memory index, the [`board::Board`]. Is not: anything that does I/O, reads a
+//! clock or knows a store.
+//!
+//! Start here: [`lifecycle::transition`] is the contract of states, [`board::Board::plan`] chooses what starts.
+
+#![warn(missing_docs)]
+
+pub mod board;
+pub mod check;
+pub mod capacity;
+mod group;
+pub mod kinds;
+pub mod lifecycle;
+mod names;
+pub mod plan;
+pub mod progress;
+pub mod records;
+pub mod render;
+pub mod select;
+pub mod settings;
+pub mod view;

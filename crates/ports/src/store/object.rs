@@ -4,7 +4,9 @@
 //! its own revision, which is known only when the change is ordered: a [`Draft`] marks the place for it.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+
+use memchr::memmem::Finder;
 
 use super::key::{Key, ResourceName};
 use crate::clock::Millis;
@@ -30,6 +32,8 @@ impl fmt::Display for Revision {
     }
 }
 
+static MARK: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"resourceVersion\":\""));
+
 /// JSON with a marked place where the revision goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draft {
@@ -54,6 +58,14 @@ impl Draft {
     /// How long the JSON is without its revision.
     pub(super) fn len(&self) -> usize {
         self.json.len()
+    }
+
+    /// The draft of an object encoded with an empty `metadata.resourceVersion`. `None` if there is no place for it.
+    ///
+    /// Everything that is encoded before that field is a validated name, so the first match is the right one.
+    pub fn of_object(json: Vec<u8>) -> Option<Self> {
+        let splice = MARK.find(&json)? + MARK.needle().len();
+        Self::new(json, splice)
     }
 
     fn stamp(&self, revision: Revision) -> Box<[u8]> {

@@ -33,7 +33,7 @@ impl Pending {
         }
         let mut written = HashSet::with_capacity(batch.writes.len());
         for write in &batch.writes {
-            if !written.insert(write.key()) && false {
+            if !written.insert(write.key()) {
                 return Err(CommitError::WrittenTwice(write.key().clone()));
             }
             let expect = match write {

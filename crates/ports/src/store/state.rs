@@ -19,7 +19,7 @@ use super::watch::{Page, WatchError, WatchScope};
 use crate::clock::Millis;
 
 /// What a remembered change costs besides the versions it keeps, about.
-const CHANGE_BYTES: usize = 128;
+const CHANGE_BYTES: usize = 200;
 
 /// How much of the past can be watched. What lies beyond any of the limits is forgotten.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +34,7 @@ pub struct History {
 
 impl Default for History {
     fn default() -> Self {
-        Self { max_changes: 100_000, max_age: Duration::from_hours(1), max_bytes: 256 << 20 }
+        Self { max_changes: 100_000, max_age: Duration::from_hours(1), max_bytes: 64 << 20 }
     }
 }
 

@@ -9,6 +9,7 @@ mod fan_out;
 mod kube_peer;
 mod limits;
 mod muster_peer;
+mod planner;
 mod plot;
 mod process;
 mod report;
@@ -19,6 +20,7 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: bench NAME [--quick] [--no-write]
 
   submit   durable creates, lists, watch fan-out, memory and start-up of the API server
+  plan     the pure planner alone: placements per second
   creates  only the creates of one client count (--clients N, --count N), for a profiler
 
   --quick     fewer objects: a look, not a result
@@ -29,6 +31,7 @@ fn main() -> ExitCode {
     let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
     let outcome = match arguments.first().map(String::as_str) {
         Some("submit") => submit::run(has("--quick"), !has("--no-write")),
+        Some("plan") => planner::run(!has("--no-write")),
         Some("creates") => {
             let number = |flag: &str, default: usize| {
                 let at = arguments.iter().position(|argument| argument == flag);

@@ -13,6 +13,16 @@ use crate::kind::{Column, FieldOf, Strategy};
 use crate::refusal::Causes;
 
 impl Strategy for TaskSpec {
+    fn prepare(task: &mut Task, user: &str) {
+        user.clone_into(&mut task.status.create_user);
+    }
+
+    fn prepare_change(old: &Task, new: &mut Task, user: &str) {
+        if old.spec != new.spec {
+            user.clone_into(&mut new.status.update_user);
+        }
+    }
+
     fn validate(task: &Task, causes: &mut Causes) {
         validate_spec("spec", &task.spec, causes);
     }

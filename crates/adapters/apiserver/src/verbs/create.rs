@@ -46,7 +46,7 @@ pub async fn store_new(call: &Call, mut object: Box<dyn AnyObject>) -> Result<Re
     }
     {
         let metadata = object.metadata_mut();
-        metadata.uid = ids::uid()?;
+        metadata.uid = ids::uid(call.api.clock.now())?;
         metadata.creation_timestamp = Some(call.now());
         metadata.deletion_timestamp = None;
         metadata.deletion_grace_period_seconds = None;
@@ -57,7 +57,7 @@ pub async fn store_new(call: &Call, mut object: Box<dyn AnyObject>) -> Result<Re
             metadata.name = name_rules::generated_name(&metadata.generate_name, &ids::name_suffix()?);
         }
         let mut causes = Causes::default();
-        call.kind.prepare_create(&mut *object, &mut causes);
+        call.kind.prepare_create(&mut *object, &call.user.name, &mut causes);
         metadata_rules::validate(object.metadata(), &mut causes);
         let name = object.metadata().name.clone();
         if !causes.is_empty() {

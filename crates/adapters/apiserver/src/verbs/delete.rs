@@ -16,6 +16,7 @@ use crate::options::{DeleteOptions, Propagation};
 use crate::refusal::Refusal;
 use crate::render::Renderer;
 use crate::respond::{self, Reply};
+use crate::strict;
 
 /// Times a delete without a resource version is tried again because the object changed meanwhile.
 const TRIES: usize = 8;
@@ -87,7 +88,7 @@ fn read_options(call: &Call, body: &[u8]) -> Result<DeleteOptions, Refusal> {
         return Ok(from_query);
     }
     let value = parse_yaml(body)?;
-    let from_body: DeleteOptions = serde_json::from_value(value)
+    let from_body: DeleteOptions = strict::from_value(&value)
         .map_err(|error| Refusal::bad_request(format!("the body is not a DeleteOptions: {error}")))?;
     if from_body.dry_run.iter().any(|word| word != "All") {
         return Err(Refusal::bad_request("dryRun: must be All"));

@@ -2,7 +2,7 @@
 
 use hyper::StatusCode;
 use muster_merge::{Apply, ApplyError, PatchError, PatchKind, apply, patch};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::call::Call;
 use crate::encode::MAX_OBJECT;
@@ -49,8 +49,9 @@ async fn apply_object(call: &mut Call, body: &[u8]) -> Result<Reply, Refusal> {
     let Some(manager) = call.options.field_manager.clone() else {
         return Err(Refusal::bad_request("query parameter fieldManager: is required for apply patch"));
     };
-    let config = parse_yaml(body)?;
+    let mut config = parse_yaml(body)?;
     check_config(call, &config)?;
+    keep_part(call, &mut config);
     // A field the kind does not have cannot be owned.
     if call.options.field_validation != FieldValidation::Ignore {
         call.options.field_validation = FieldValidation::Strict;
@@ -108,6 +109,26 @@ fn check_config(call: &Call, config: &Value) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Leaves of the document what this path writes: nobody comes to own what was not written. The name is the path's.
+fn keep_part(call: &Call, config: &mut Value) {
+    let Some(object) = config.as_object_mut() else { return };
+    let metadata = object.entry("metadata").or_insert_with(|| json!({}));
+    if metadata.is_null() {
+        *metadata = json!({});
+    }
+    if let Some(metadata) = metadata.as_object_mut() {
+        if call.part == Part::Status {
+            metadata.retain(|field, _| matches!(field.as_str(), "resourceVersion" | "uid" | "managedFields"));
+        }
+        metadata.insert("name".to_owned(), json!(call.name()));
+    }
+    match call.part {
+        Part::Main if call.info().has_status => drop(object.remove("status")),
+        Part::Main => {}
+        Part::Status => object.retain(|field, _| field != "spec"),
+    }
+}
+
 fn parse_stored(json: &[u8]) -> Result<Value, Refusal> {
     serde_json::from_slice(json).map_err(|error| Refusal::internal(error.to_string()))
 }
@@ -130,11 +151,7 @@ fn of_apply(call: &Call, error: ApplyError) -> Refusal {
         ApplyError::Conflicts(conflicts) => {
             let listed: Vec<_> = conflicts
                 .iter()
-                .map(|conflict| {
-                    let message =
-                        format!("conflict with \"{}\" using {}", conflict.manager, conflict.api_version);
-                    (conflict.path.clone(), message)
-                })
+                .map(|conflict| (conflict.path.clone(), conflict.to_string()))
                 .collect();
             let fields: Vec<_> =
                 listed.iter().map(|(field, message)| format!("{message}: {field}")).collect();

@@ -64,7 +64,7 @@ pub async fn store_change(
     let old_object = call.kind.decode(Input::Json(old.json()))?.object;
     same_identity(call, &mut *new)?;
     let mut causes = Causes::default();
-    call.kind.prepare_update(&*old_object, &mut *new, call.part, &mut causes);
+    call.kind.prepare_update(&*old_object, &mut *new, call.part, &call.user.name, &mut causes);
     metadata_rules::keep_fixed(old_object.metadata(), new.metadata_mut(), &mut causes);
     metadata_rules::validate(new.metadata(), &mut causes);
     if !causes.is_empty() {
@@ -79,15 +79,21 @@ pub async fn store_change(
     }
     let (key, expect) = (call.key(), Precondition::At(old.revision));
     let metadata = new.metadata();
-    let write = if metadata.deletion_timestamp.is_some() && metadata.finalizers.is_empty() {
-        Write::Delete { key, expect }
+    // Nobody has to agree any more: it goes, and the answer shows what was asked for.
+    let goes = metadata.deletion_timestamp.is_some() && metadata.finalizers.is_empty();
+    let (write, last) = if goes {
+        (Write::Delete { key, expect }, Some(encoded))
     } else {
-        Write::Put { key, expect, draft: encoded.into_draft()? }
+        (Write::Put { key, expect, draft: encoded.into_draft()? }, None)
     };
     match call.api.store.commit(Batch::of(write)).await {
         Ok(committed) => {
             let stored = committed.objects.first().ok_or_else(|| Refusal::internal("nothing was stored"))?;
-            call.show(StatusCode::OK, stored).map(Outcome::Done)
+            let reply = match last {
+                Some(last) => call.show_json(StatusCode::OK, &last.at(Some(stored.revision))),
+                None => call.show(StatusCode::OK, stored),
+            };
+            reply.map(Outcome::Done)
         }
         Err(CommitError::Conflict { .. }) => Ok(Outcome::Raced),
         Err(error) => Err(Refusal::of_commit(&error, info, call.name())),

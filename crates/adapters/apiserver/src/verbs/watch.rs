@@ -35,8 +35,6 @@ const MAX_TIMEOUT: Duration = Duration::from_hours(24);
 struct Serving {
     renderer: Renderer,
     filter: Filter,
-    kind: String,
-    api_version: String,
     watch: Watch,
     stage: Stage,
     bookmarks: bool,
@@ -72,8 +70,6 @@ pub fn watch(call: &Call) -> Result<Reply, Refusal> {
     let serving = Serving {
         renderer: call.renderer(),
         filter,
-        kind: call.info().kind.clone(),
-        api_version: call.info().api_version(),
         watch,
         stage,
         bookmarks: call.options.bookmarks,
@@ -213,8 +209,7 @@ impl Serving {
         if initial_events_end {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
-        let object = json!({"kind": self.kind, "apiVersion": self.api_version, "metadata": metadata});
-        write_line("BOOKMARK", &object, out);
+        write_line("BOOKMARK", &self.renderer.bookmark(&metadata), out);
     }
 }
 

@@ -245,7 +245,7 @@ async fn what_is_nested_as_deep_as_is_allowed_can_still_be_changed() {
         assert_eq!(server.patch(&target, MERGE_PATCH, &label).await.code, 200, "{seen}");
         let config = json!({"apiVersion": "muster.dev/v1alpha1", "kind": "Task", "spec": {"locator": "x"}});
         let applied = server.apply(&target, "other", &config).await;
-        assert_eq!(applied.code, 200, "{seen}: {}", applied.refused(400));
+        assert_eq!(applied.code, 200, "{seen}: {applied:?}");
         assert_eq!(server.patch(&target, MERGE_PATCH, &json!({"spec": {"data": null}})).await.code, 200, "{seen}");
         server.delete(&target).await.good();
     }
@@ -265,7 +265,6 @@ async fn patches_that_make_no_sense_are_refused() {
         (patch(JSON_PATCH, &json!([{"op": "add", "path": "spec", "value": 1}])), 400, "0"),
         (patch(JSON_PATCH, &json!([{"op": "remove", "path": "/spec/none"}])), 422, "/spec/none"),
         (patch(JSON_PATCH, &json!([{"op": "replace", "path": "", "value": 3}])), 400, "Task"),
-        (patch(JSON_PATCH, &json!([{"op": "remove", "path": "/metadata"}])), 400, ""),
         (patch(MERGE_PATCH, &json!([1])), 400, "Task"),
         (patch(MERGE_PATCH, &json!("text")), 400, "Task"),
         (patch(MERGE_PATCH, &json!({"kind": "Application"})), 400, "kind"),
@@ -308,7 +307,7 @@ async fn requests_that_no_path_or_form_fits_are_refused() {
         (post("{}").header(CONTENT_TYPE, "text/html"), 415, "text/html"),
         (post("{}").header(CONTENT_TYPE, "application/vnd.kubernetes.protobuf"), 415, "protobuf"),
         (get(&format!("{all}?labelSelector=a%3D%3D%3Db")), 400, "labelSelector"),
-        (get(&format!("{all}?labelSelector=a in (")), 400, "labelSelector"),
+        (get(&format!("{all}?labelSelector=a+in+(")), 400, "labelSelector"),
         (get(&format!("{all}?fieldSelector=nonsense")), 400, "fieldSelector"),
         (get(&format!("{all}?limit=-1")), 400, "limit"),
         (get(&format!("{all}?limit=many")), 400, "limit"),
@@ -321,7 +320,7 @@ async fn requests_that_no_path_or_form_fits_are_refused() {
         (Ask::new("DELETE", &one).json(&json!({"propagationPolicy": "Orphan", "orphanDependents": true})), 400, "orphanDependents"),
         (Ask::new("DELETE", &one).json(&json!({"dryRun": ["Some"]})), 400, "dryRun"),
         (Ask::new("DELETE", &one).json(&json!({"gracePeriodSeconds": "x"})), 400, "DeleteOptions"),
-    ].into_iter().map(|(ask, code, word): (Ask, u16, &str)| (ask, code, word)).collect())
+    ])
     .await;
 }
 

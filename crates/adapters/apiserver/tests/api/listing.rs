@@ -215,7 +215,7 @@ fn by_key(items: &[Value]) -> BTreeMap<String, &Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
     fn pages_of_any_size_add_up_to_the_list_at_their_revision(

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
+use hyper::body::Frame;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method};
 use muster_apiserver::access::Role;
@@ -167,7 +168,7 @@ impl Server {
         let ask = Ask::new("GET", path_and_query).header(ACCEPT, accept);
         let reply = self.api.clone().handle(ask.request(&self.admin)).await;
         assert_eq!(reply.status(), 200, "{path_and_query}");
-        Watching { body: reply.into_body(), unread: Vec::new() }
+        Watching { body: reply.into_body(), unread: Vec::new(), ended: false }
     }
 }
 
@@ -268,6 +269,7 @@ impl Event {
 pub struct Watching {
     body: UnsyncBoxBody<Bytes, Infallible>,
     unread: Vec<u8>,
+    ended: bool,
 }
 
 impl Watching {
@@ -282,15 +284,20 @@ impl Watching {
             if let Some(event) = self.take_line() {
                 return Some(event);
             }
+            if self.ended {
+                return None;
+            }
             let frame = tokio::time::timeout(SOON, self.body.frame()).await.expect("the watch says something");
-            self.unread.extend_from_slice(&frame?.unwrap().into_data().unwrap());
+            self.take_frame(frame.map(Result::unwrap));
         }
     }
 
     /// The events there are now.
     pub fn ready(&mut self) -> Vec<Event> {
-        while let Some(Some(Ok(frame))) = tokio::task::unconstrained(self.body.frame()).now_or_never() {
-            self.unread.extend_from_slice(&frame.into_data().unwrap());
+        while !self.ended
+            && let Some(frame) = tokio::task::unconstrained(self.body.frame()).now_or_never()
+        {
+            self.take_frame(frame.map(Result::unwrap));
         }
         std::iter::from_fn(|| self.take_line()).collect()
     }
@@ -303,6 +310,13 @@ impl Watching {
         }
         assert!(self.unread.is_empty(), "a watch ends behind a whole line");
         events
+    }
+
+    fn take_frame(&mut self, frame: Option<Frame<Bytes>>) {
+        match frame {
+            Some(frame) => self.unread.extend_from_slice(&frame.into_data().unwrap()),
+            None => self.ended = true,
+        }
     }
 
     fn take_line(&mut self) -> Option<Event> {

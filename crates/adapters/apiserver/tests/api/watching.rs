@@ -342,7 +342,7 @@ fn replay(mut known: Known, mut at: u64, events: &[Event]) -> Result<Known, Test
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
     fn a_watch_from_any_revision_leads_from_the_list_there_to_the_list_at_the_end(

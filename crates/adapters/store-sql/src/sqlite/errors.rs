@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use muster_ports::store::LogError;
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
 
 /// Words about one database file.
 #[derive(Debug, Clone)]
@@ -34,6 +34,15 @@ impl Words {
         ))
     }
 
+    /// A step of the schema failed and was undone.
+    pub fn migrating(&self, version: i64, error: &rusqlite::Error) -> LogError {
+        let file = self.file.display();
+        LogError::Io(format!(
+            "cannot bring the database {file} to schema version {version}: {error}; that step changed nothing, and the \
+             server before this one still opens it"
+        ))
+    }
+
     /// A file could not be handled, whatever is in it.
     pub fn io(&self, doing: &str, error: &dyn std::error::Error) -> LogError {
         LogError::Io(format!("cannot {doing} {}: {error}", self.file.display()))
@@ -47,6 +56,7 @@ impl Words {
                 self.file.display()
             )),
             Some(ErrorCode::DiskFull) => self.full(error),
+            Some(ErrorCode::SystemIoFailure) if is_short_read(error) => self.corrupt("its end is missing"),
             Some(
                 ErrorCode::SystemIoFailure
                 | ErrorCode::CannotOpen
@@ -78,4 +88,9 @@ impl Words {
             self.file.display()
         ))
     }
+}
+
+/// True if the file ends where a page should be.
+fn is_short_read(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().is_some_and(|error| error.extended_code == ffi::SQLITE_IOERR_SHORT_READ)
 }

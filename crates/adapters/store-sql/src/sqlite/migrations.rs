@@ -55,8 +55,7 @@ pub(super) fn apply(
         return Err(words.too_new(from, newest));
     }
     for migration in migrations.iter().filter(|migration| migration.version > from) {
-        step(connection, migration)
-            .map_err(|error| words.io(&format!("bring to schema version {}", migration.version), &error))?;
+        step(connection, migration).map_err(|error| words.migrating(migration.version, &error))?;
     }
     Ok(())
 }
@@ -71,4 +70,73 @@ fn step(connection: &mut Connection, migration: &Migration) -> rusqlite::Result<
 /// The version a database has.
 pub(super) fn version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    const STEPS: &[Migration] = &[
+        Migration { version: 1, sql: "CREATE TABLE story (word TEXT); INSERT INTO story VALUES ('one');" },
+        Migration { version: 2, sql: "INSERT INTO story VALUES ('two');" },
+        Migration {
+            version: 3,
+            sql: "INSERT INTO story VALUES ('three'); DELETE FROM story WHERE word = 'one';",
+        },
+    ];
+
+    fn story(connection: &Connection) -> Vec<String> {
+        let mut statement = connection.prepare("SELECT word FROM story ORDER BY rowid").unwrap();
+        let words = statement.query_map([], |row| row.get(0)).unwrap();
+        words.map(Result::unwrap).collect()
+    }
+
+    fn words() -> Words {
+        Words::new(Path::new("/data/muster.db"))
+    }
+
+    #[test]
+    fn steps_are_numbered_from_one_without_a_gap() {
+        let versions: Vec<_> = ALL.iter().map(|migration| migration.version).collect();
+        assert_eq!(versions, (1..).take(ALL.len()).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn steps_happen_in_order_and_each_one_once() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        for newest in 1..=3 {
+            let from = version(&connection).unwrap();
+            apply(&mut connection, from, &STEPS[..newest], &words()).unwrap();
+            assert_eq!(version(&connection).unwrap(), i64::try_from(newest).unwrap());
+        }
+        assert_eq!(story(&connection), ["two", "three"]);
+        let mut at_once = Connection::open_in_memory().unwrap();
+        apply(&mut at_once, 0, STEPS, &words()).unwrap();
+        apply(&mut at_once, 3, STEPS, &words()).unwrap();
+        assert_eq!(story(&at_once), ["two", "three"]);
+    }
+
+    #[test]
+    fn a_step_that_fails_changes_nothing() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        apply(&mut connection, 0, &STEPS[..2], &words()).unwrap();
+        let failing = Migration { version: 3, sql: "DELETE FROM story; INSERT INTO elsewhere VALUES (1);" };
+        let steps = [Migration { ..STEPS[0] }, Migration { ..STEPS[1] }, failing];
+        let error = apply(&mut connection, 2, &steps, &words()).unwrap_err();
+        let expected =
+            "cannot bring the database /data/muster.db to schema version 3: no such table: elsewhere";
+        assert!(error.to_string().starts_with(expected), "{error}");
+        assert_eq!((version(&connection).unwrap(), story(&connection).len()), (2, 2));
+        apply(&mut connection, 2, STEPS, &words()).unwrap();
+        assert_eq!(story(&connection), ["two", "three"]);
+    }
+
+    #[test]
+    fn a_version_beyond_the_newest_step_is_refused() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        assert!(matches!(apply(&mut connection, 4, STEPS, &words()), Err(LogError::TooNew(_))));
+        assert_eq!(version(&connection).unwrap(), 0);
+    }
 }

@@ -12,7 +12,10 @@ mod errors;
 mod file;
 mod lock;
 mod migrations;
+#[cfg(test)]
+mod tests;
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -96,6 +99,14 @@ impl SqliteLog {
         Ok(ledger)
     }
 
+    /// What is on disk is not known any more; closing leaves it to the next start.
+    fn distrust(&mut self) {
+        self.trusted = false;
+        if let Err(error) = file::leave_alone(&self.connection) {
+            tracing::warn!(%error, "the database cannot be kept from tidying up");
+        }
+    }
+
     fn read_header(&self) -> rusqlite::Result<(Ledger, u32)> {
         self.connection.query_row(SELECT_HEADER, [], |row| {
             let unsigned = |index| row.get(index).map(i64::cast_unsigned);
@@ -155,14 +166,17 @@ impl Log for SqliteLog {
     fn load(&mut self, sink: &mut dyn FnMut(Row<'_>)) -> Result<(), LogError> {
         let found = self.read_rows(sink)?;
         let expected = &self.ledger;
-        if (found.rows, found.digest) != (expected.rows, expected.digest)
-            || found.header.revision > expected.header.revision
-        {
-            let what =
-                format!("there should be {} rows and {} are there, or others", expected.rows, found.rows);
+        if found.rows != expected.rows {
+            let what = format!("it has {} rows, and {} were written", found.rows, expected.rows);
             return Err(self.words.corrupt(&what));
         }
-        file::enter_wal(&self.connection).map_err(|error| self.words.reading(&error))?;
+        if found.digest != expected.digest || found.header.revision > expected.header.revision {
+            return Err(self.words.corrupt("its rows are not the ones that were written"));
+        }
+        if !file::enter_wal(&self.connection).map_err(|error| self.words.reading(&error))? {
+            let unsupported = io::Error::from(io::ErrorKind::Unsupported);
+            return Err(self.words.io("make a write-ahead log for", &unsupported));
+        }
         self.trusted = true;
         Ok(())
     }
@@ -173,7 +187,13 @@ impl Log for SqliteLog {
                 self.ledger = ledger;
                 Ok(())
             }
-            Err(error) => Err(self.words.writing(&error, self.connection.is_autocommit())),
+            Err(error) => {
+                let error = self.words.writing(&error, self.connection.is_autocommit());
+                if !error.is_refusal() {
+                    self.distrust();
+                }
+                Err(error)
+            }
         }
     }
 }

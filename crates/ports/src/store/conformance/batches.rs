@@ -99,7 +99,10 @@ async fn verdict(store: &Store, name: &str, expect: Precondition) -> Result<(), 
             assert_eq!((key, expected), (task(name), expect));
             Err(found.map(|found| found.revision))
         }
-        outcome => Ok(drop(outcome.unwrap())),
+        outcome => {
+            outcome.unwrap();
+            Ok(())
+        }
     }
 }
 

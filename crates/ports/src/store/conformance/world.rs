@@ -14,7 +14,7 @@ use crate::store::{
 };
 
 /// A test that takes longer hangs.
-const DEADLINE: Duration = Duration::from_secs(120);
+const DEADLINE: Duration = Duration::from_mins(2);
 
 /// Runs a test to its end.
 pub(super) fn run<T>(test: impl Future<Output = T>) -> T {

@@ -1,0 +1,53 @@
+//! A server and the namespace that a verb is about.
+
+use muster_client::{Access, Client, Sources};
+
+use crate::cli::Globals;
+use crate::data_dir::DataDir;
+
+/// What the verbs that talk to a server have in common.
+pub struct Session {
+    /// The server.
+    pub client: Client,
+    /// How it is reached.
+    pub access: Access,
+    namespace: String,
+    namespace_is_named: bool,
+}
+
+impl Session {
+    /// Chooses the server. Nothing is sent yet.
+    pub async fn open(globals: &Globals) -> anyhow::Result<Self> {
+        let sources = Sources {
+            named: globals.kubeconfig.clone(),
+            data: DataDir::choose(globals.data.as_deref()).ok().map(|data| data.kubeconfig()),
+            data_is_named: globals.data.is_some(),
+            server: globals.server.clone(),
+        };
+        let access = Access::load(&sources).await?;
+        let client = Client::new(&access)?;
+        let named = globals.namespace.clone().filter(|namespace| !namespace.is_empty());
+        let namespace_is_named = named.is_some();
+        let namespace = named.unwrap_or_else(|| access.namespace().to_owned());
+        Ok(Self { client, access, namespace, namespace_is_named })
+    }
+
+    /// The namespace of objects that name none.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// The namespace of an object in a file, which must not be another than the one that was asked for.
+    pub fn namespace_of<'a>(&'a self, found: &'a str) -> anyhow::Result<&'a str> {
+        if found.is_empty() {
+            return Ok(&self.namespace);
+        }
+        if self.namespace_is_named && found != self.namespace {
+            anyhow::bail!(
+                "it is in namespace \"{found}\", not in \"{}\"; leave --namespace out or change the file",
+                self.namespace
+            );
+        }
+        Ok(found)
+    }
+}

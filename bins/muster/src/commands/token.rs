@@ -1,0 +1,147 @@
+//! `muster token`: who may use the server.
+
+use std::process::ExitCode;
+
+use muster_client::tokens::TokenInfo;
+use muster_types::{Duration, Timestamp};
+use serde_json::{Value, json};
+
+use super::session::Session;
+use crate::cli::{Globals, Output, TokenCommand};
+use crate::data_dir::kubeconfig_text;
+use crate::output::documents::{Language, render};
+use crate::output::table::{align, plain};
+use crate::output::{age, streams};
+use crate::usage::UsageError;
+
+/// Runs a verb of `token`.
+pub async fn run(globals: &Globals, command: TokenCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        TokenCommand::Create { name, role, ttl, as_kubeconfig } => {
+            create(globals, &name, &role, ttl, as_kubeconfig).await
+        }
+        TokenCommand::List { output } => list(globals, output).await,
+        TokenCommand::Revoke { names } => revoke(globals, &names).await,
+    }
+}
+
+async fn create(
+    globals: &Globals,
+    name: &str,
+    role: &str,
+    ttl: Option<Duration>,
+    as_kubeconfig: bool,
+) -> anyhow::Result<ExitCode> {
+    if ttl.is_some_and(|ttl| ttl.as_secs() == 0) {
+        return Err(UsageError::new("token", "--ttl must be at least one second").into());
+    }
+    let session = Session::open(globals).await?;
+    let secret = session.client.create_token(name, role, ttl.map(Duration::as_secs)).await?;
+    let lasts = ttl.map_or_else(|| "until it is revoked".to_owned(), |ttl| format!("for {ttl}"));
+    if as_kubeconfig {
+        let authority = session.access.authority();
+        let text = kubeconfig_text(session.access.url(), authority.as_deref(), name, secret.reveal());
+        streams::print(&text)?;
+        streams::note(format!(
+            "kubeconfig of token \"{name}\" with role {role}, valid {lasts}; keep it private"
+        ));
+    } else {
+        streams::print(&format!("{}\n", secret.reveal()))?;
+        streams::note(format!(
+            "token \"{name}\" with role {role}, valid {lasts}; the secret above is not shown again"
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn list(globals: &Globals, output: Output) -> anyhow::Result<ExitCode> {
+    let session = Session::open(globals).await?;
+    let tokens = session.client.tokens().await?;
+    streams::print(&show(&tokens, output, age::now()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn revoke(globals: &Globals, names: &[String]) -> anyhow::Result<ExitCode> {
+    let session = Session::open(globals).await?;
+    let mut code = ExitCode::SUCCESS;
+    for name in names {
+        match session.client.revoke_token(name).await {
+            Ok(()) => streams::report(format!("token/{name} revoked"))?,
+            Err(error) => {
+                streams::note(format!("error: {error}"));
+                code = ExitCode::FAILURE;
+            }
+        }
+    }
+    Ok(code)
+}
+
+fn show(tokens: &[TokenInfo], output: Output, now: Timestamp) -> String {
+    let language = match output {
+        Output::Table | Output::Wide => return table(tokens, now),
+        Output::Name => {
+            return align(
+                &tokens.iter().map(|token| vec![format!("token/{}", plain(&token.name))]).collect::<Vec<_>>(),
+            );
+        }
+        Output::Json => Language::Json,
+        Output::Yaml => Language::Yaml,
+    };
+    let items: Vec<Value> = tokens
+        .iter()
+        .map(|token| {
+            json!({
+                "name": token.name, "role": token.role, "created": token.created, "expires": token.expires,
+            })
+        })
+        .collect();
+    render(language, &json!({"items": items}))
+}
+
+fn table(tokens: &[TokenInfo], now: Timestamp) -> String {
+    let header = ["NAME", "ROLE", "AGE", "EXPIRES"].map(str::to_owned).to_vec();
+    let rows = tokens.iter().map(|token| {
+        let age = token.created.map_or_else(|| "<unknown>".to_owned(), |created| age::between(created, now));
+        vec![plain(&token.name), plain(&token.role), age, expiry(token.expires, now)]
+    });
+    align(&std::iter::once(header).chain(rows).collect::<Vec<_>>())
+}
+
+fn expiry(expires: Option<Timestamp>, now: Timestamp) -> String {
+    match expires {
+        None => "never".to_owned(),
+        Some(expires) if expires <= now => format!("{} ago", age::between(expires, now)),
+        Some(expires) => format!("in {}", age::between(now, expires)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens() -> Vec<TokenInfo> {
+        let token = |name: &str, expires: Option<i64>| TokenInfo {
+            name: name.into(),
+            role: "viewer".into(),
+            created: Some(Timestamp::from_second(0)),
+            expires: expires.map(Timestamp::from_second),
+        };
+        vec![token("a", None), token("b", Some(3_600)), token("c", Some(200))]
+    }
+
+    #[test]
+    fn the_table_says_when_tokens_end() {
+        assert_eq!(
+            show(&tokens(), Output::Table, Timestamp::from_second(300)),
+            "NAME   ROLE     AGE   EXPIRES\n\
+             a      viewer   5m    never\n\
+             b      viewer   5m    in 55m\n\
+             c      viewer   5m    100s ago\n"
+        );
+    }
+
+    #[test]
+    fn names_alone_are_for_scripts() {
+        assert_eq!(show(&tokens()[..1], Output::Name, Timestamp::from_second(0)), "token/a\n");
+    }
+}

@@ -1,0 +1,413 @@
+//! The board: every task that has not ended, indexed so that the next one to start is found without looking at the others.
+//!
+//! Fed by [`Board::observe`] and [`Board::forget`] with each committed change, and by nothing else; the same changes in the
+//! same order always give the same board. [`Board::plan`] decides what starts. What it decided counts as done from then on,
+//! until a change says otherwise.
+//!
+//! Rules (design 4.2), where they live, and what they cost:
+//! - order and escalation: `Group::head` and the lent priority of a group, O(log n) per change;
+//! - Unique: a group with an active task offers none;
+//! - Dependency: a group offers none while a group it depends on, on the same subject, has members;
+//! - Preempted: a resting task is in no group's queue until its time has come;
+//! - Isolated, capacity: checked in order of rank when a pass looks at what is offered.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use muster_types::State;
+use muster_types::task::Runtime;
+
+use crate::capacity::{Capacity, Rooms};
+use crate::group::{Group, GroupId, GroupKey, Rank, Slot};
+use crate::kinds::KindGraph;
+use crate::names::Names;
+use crate::settings::Settings;
+use crate::view::{Need, TaskView};
+
+/// A task on the board.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub uid: u128,
+    pub path: Arc<str>,
+    pub phase: Phase,
+    pub since: i64,
+    pub priority: i32,
+    pub group: GroupId,
+    pub runtime: Runtime,
+    pub need: Need,
+    pub isolated: bool,
+    pub preempt_enabled: bool,
+    pub preempt_exempt: bool,
+    /// Its attempt was told to end.
+    pub stopping: bool,
+}
+
+/// Where a task stands, as far as starting goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// In its group's queue. The state it is shown in.
+    Waiting(State),
+    /// Not before this time.
+    Resting(i64),
+    /// Set aside: it asks for more than there is.
+    Unfit,
+    /// Chosen by a pass; its attempt is about to be committed.
+    Chosen,
+    /// Its attempt was committed and does not run yet.
+    Pending,
+    /// Its attempt runs.
+    Running,
+}
+
+impl Phase {
+    pub fn is_active(self) -> bool {
+        matches!(self, Self::Chosen | Self::Pending | Self::Running)
+    }
+}
+
+/// Every task that has not ended.
+#[derive(Debug)]
+pub struct Board {
+    pub(crate) settings: Settings,
+    pub(crate) kinds: KindGraph,
+    kind_priorities: BTreeMap<String, i32>,
+    pub(crate) names: Names,
+    slots: BTreeMap<u128, Slot>,
+    entries: Vec<Option<Entry>>,
+    vacant: Vec<Slot>,
+    group_ids: BTreeMap<GroupKey, GroupId>,
+    pub(crate) groups: Vec<Group>,
+    /// Groups of each subject.
+    subjects: BTreeMap<u32, BTreeSet<GroupId>>,
+    /// The next task of each group that may start, in order.
+    pub(crate) offered: BTreeMap<Rank, GroupId>,
+    /// Tasks that rest, by when their rest ends.
+    pub(crate) resting: BTreeSet<(i64, Slot)>,
+    /// Running tasks that may be preempted, lowest priority first, newest first.
+    pub(crate) victims: BTreeSet<(i32, std::cmp::Reverse<i64>, std::cmp::Reverse<u128>, Slot)>,
+    /// Tasks whose attempt was told to end.
+    pub(crate) leaving: BTreeSet<Slot>,
+    /// Tasks that ask for more than there is.
+    unfit: BTreeSet<Slot>,
+    pub(crate) rooms: Rooms,
+    /// Isolated tasks with an attempt.
+    pub(crate) isolated_active: u32,
+    /// Tasks nobody has said yet why they wait; bounded.
+    pub(crate) unexplained: VecDeque<Slot>,
+}
+
+/// How many tasks may wait to be told why they wait.
+const MAX_UNEXPLAINED: usize = 4096;
+
+impl Board {
+    /// An empty board.
+    pub fn new(settings: Settings, capacity: impl Fn(Runtime) -> Capacity) -> Self {
+        Self {
+            settings,
+            kinds: KindGraph::default(),
+            kind_priorities: BTreeMap::new(),
+            names: Names::default(),
+            slots: BTreeMap::new(),
+            entries: Vec::new(),
+            vacant: Vec::new(),
+            group_ids: BTreeMap::new(),
+            groups: Vec::new(),
+            subjects: BTreeMap::new(),
+            offered: BTreeMap::new(),
+            resting: BTreeSet::new(),
+            victims: BTreeSet::new(),
+            leaving: BTreeSet::new(),
+            unfit: BTreeSet::new(),
+            rooms: Rooms::new(capacity),
+            isolated_active: 0,
+            unexplained: VecDeque::new(),
+        }
+    }
+
+    /// Takes in a task as it was committed.
+    pub fn observe(&mut self, task: &TaskView) {
+        self.forget(task.uid);
+        let phase = match task.state {
+            State::Created | State::Succeeded | State::Failed | State::Canceled => return,
+            State::Pending => Phase::Pending,
+            State::Running => Phase::Running,
+            State::Ready | State::Postponed | State::QuotaBlocked if task.rest_until > 0 => {
+                Phase::Resting(task.rest_until)
+            }
+            State::Ready | State::Postponed | State::QuotaBlocked => Phase::Waiting(task.state),
+        };
+        let group = self.group_of(task);
+        let kind_priority = self.kind_priorities.get(&qualified(task, &task.kind)).copied();
+        let entry = Entry {
+            uid: task.uid,
+            path: task.path.clone(),
+            phase,
+            since: task.since,
+            priority: task.priority.or(kind_priority).unwrap_or(0),
+            group,
+            runtime: task.runtime.unwrap_or(self.settings.default_runtime),
+            need: task.need,
+            isolated: task.isolated,
+            preempt_enabled: task.preempt_enabled,
+            preempt_exempt: task.preempt_exempt,
+            stopping: task.stopping,
+        };
+        let slot = self.vacant.pop().unwrap_or_else(|| {
+            self.entries.push(None);
+            Slot::try_from(self.entries.len() - 1).unwrap_or(Slot::MAX)
+        });
+        self.slots.insert(task.uid, slot);
+        self.groups[group as usize].members += 1;
+        if phase == Phase::Waiting(State::Ready) && self.unexplained.len() < MAX_UNEXPLAINED {
+            self.unexplained.push_back(slot);
+        }
+        self.put(slot, entry);
+        self.refresh_around(group);
+    }
+
+    /// A task is gone.
+    pub fn forget(&mut self, uid: u128) {
+        let Some(slot) = self.slots.remove(&uid) else { return };
+        let Some(entry) = self.take(slot) else { return };
+        self.vacant.push(slot);
+        self.groups[entry.group as usize].members -= 1;
+        self.refresh_around(entry.group);
+    }
+
+    /// The kinds changed; their names and those of the priorities are `namespace/name`. Costs in proportion to the board; kinds change rarely. Default priorities are those of tasks
+    /// observed from now on: the caller observes the tasks of changed kinds again.
+    pub fn set_kinds(&mut self, kinds: KindGraph, priorities: BTreeMap<String, i32>) {
+        self.kinds = kinds;
+        self.kind_priorities = priorities;
+        let all: Vec<GroupId> = self.subjects.values().flatten().copied().collect();
+        for group in all {
+            self.refresh_boost(group);
+        }
+        for group in 0..self.groups.len() {
+            self.refresh_offer(GroupId::try_from(group).unwrap_or(GroupId::MAX));
+        }
+    }
+
+    /// How much a runtime holds changed.
+    pub fn set_capacity(&mut self, runtime: Runtime, capacity: Capacity) {
+        self.rooms.resize(runtime, capacity);
+        for slot in std::mem::take(&mut self.unfit) {
+            self.move_to(slot, Phase::Waiting(State::QuotaBlocked));
+        }
+    }
+
+    /// Tasks on the board.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// True if no task is on the board.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Tasks with an attempt.
+    pub fn active(&self) -> u32 {
+        self.rooms.taken()
+    }
+
+    pub(crate) fn slot_of(&self, uid: u128) -> Option<Slot> {
+        self.slots.get(&uid).copied()
+    }
+
+    pub(crate) fn entry(&self, slot: Slot) -> Option<&Entry> {
+        self.entries.get(slot as usize)?.as_ref()
+    }
+
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (Slot, &Entry)> {
+        self.slots.values().filter_map(|slot| Some((*slot, self.entry(*slot)?)))
+    }
+
+    /// The group a task belongs to.
+    fn group_of(&mut self, task: &TaskView) -> GroupId {
+        let key = if task.subject.is_empty() {
+            let runtime = task.runtime.unwrap_or(self.settings.default_runtime);
+            let number = Runtime::ALL.into_iter().position(|known| *known == runtime).unwrap_or(0);
+            GroupKey::Free {
+                runtime: u8::try_from(number).unwrap_or(u8::MAX),
+                cpu: task.need.cpu_millis > 0,
+                memory: task.need.memory > 0,
+            }
+        } else {
+            let subject = self.names.intern(&qualified(task, &task.subject));
+            let kind = (!task.kind.is_empty()).then(|| self.names.intern(&qualified(task, &task.kind)));
+            let addon = if kind.is_none() { Some(self.names.intern(&task.addon)) } else { None };
+            GroupKey::Exclusive { subject, kind, addon }
+        };
+        if let Some(id) = self.group_ids.get(&key) {
+            return *id;
+        }
+        let id = GroupId::try_from(self.groups.len()).unwrap_or(GroupId::MAX);
+        if let GroupKey::Exclusive { subject, .. } = key {
+            self.subjects.entry(subject).or_default().insert(id);
+        }
+        self.group_ids.insert(key.clone(), id);
+        self.groups.push(Group::new(key));
+        id
+    }
+
+    /// Puts an entry into the indexes of its phase.
+    fn put(&mut self, slot: Slot, entry: Entry) {
+        let group = &mut self.groups[entry.group as usize];
+        match entry.phase {
+            Phase::Waiting(_) => group.add(entry.priority, entry.uid, slot),
+            Phase::Resting(until) => {
+                group.elsewhere.insert(slot);
+                self.resting.insert((until, slot));
+            }
+            Phase::Unfit => {
+                group.elsewhere.insert(slot);
+                self.unfit.insert(slot);
+            }
+            Phase::Chosen | Phase::Pending | Phase::Running => {
+                group.elsewhere.insert(slot);
+                group.active += 1;
+                self.rooms.of(entry.runtime).enter(entry.need);
+                self.isolated_active += u32::from(entry.isolated);
+                if entry.stopping {
+                    self.leaving.insert(slot);
+                }
+                if entry.phase == Phase::Running && !entry.preempt_exempt && !entry.stopping {
+                    self.victims.insert(victim(slot, &entry));
+                }
+            }
+        }
+        self.entries[slot as usize] = Some(entry);
+    }
+
+    /// Takes an entry out of the indexes of its phase.
+    fn take(&mut self, slot: Slot) -> Option<Entry> {
+        let entry = self.entries.get_mut(slot as usize)?.take()?;
+        let group = &mut self.groups[entry.group as usize];
+        match entry.phase {
+            Phase::Waiting(_) => group.remove(entry.priority, entry.uid, slot),
+            Phase::Resting(until) => {
+                group.elsewhere.remove(&slot);
+                self.resting.remove(&(until, slot));
+            }
+            Phase::Unfit => {
+                group.elsewhere.remove(&slot);
+                self.unfit.remove(&slot);
+            }
+            Phase::Chosen | Phase::Pending | Phase::Running => {
+                group.elsewhere.remove(&slot);
+                group.active -= 1;
+                self.rooms.of(entry.runtime).leave(entry.need);
+                self.isolated_active -= u32::from(entry.isolated);
+                self.leaving.remove(&slot);
+                self.victims.remove(&victim(slot, &entry));
+            }
+        }
+        Some(entry)
+    }
+
+    /// Moves a task to another phase.
+    pub(crate) fn move_to(&mut self, slot: Slot, phase: Phase) {
+        if let Some(mut entry) = self.take(slot) {
+            entry.phase = phase;
+            let group = entry.group;
+            self.put(slot, entry);
+            self.refresh_offer(group);
+        }
+    }
+
+    /// A running task was told to end.
+    pub(crate) fn mark_stopping(&mut self, slot: Slot) {
+        if let Some(mut entry) = self.take(slot) {
+            entry.stopping = true;
+            self.put(slot, entry);
+        }
+    }
+
+    /// A group's members changed: it, what it depends on and what depends on it may be offered anew.
+    fn refresh_around(&mut self, group: GroupId) {
+        let GroupKey::Exclusive { subject, kind: Some(kind), .. } = self.groups[group as usize].key else {
+            self.refresh_offer(group);
+            return;
+        };
+        let others: Vec<GroupId> = self.subjects.get(&subject).into_iter().flatten().copied().collect();
+        for other in others {
+            let GroupKey::Exclusive { kind: Some(other_kind), .. } = self.groups[other as usize].key else { continue };
+            if other == group {
+                continue;
+            }
+            if self.depends(kind, other_kind) {
+                self.refresh_boost(other);
+                self.refresh_offer(other);
+            } else if self.depends(other_kind, kind) {
+                self.refresh_offer(other);
+            }
+        }
+        self.refresh_offer(group);
+    }
+
+    /// True if tasks of one kind wait for tasks of the other.
+    fn depends(&self, kind: u32, on: u32) -> bool {
+        self.kinds.depends(self.names.get(kind), self.names.get(on))
+    }
+
+    /// The highest priority among waiting tasks that depend on this group.
+    fn refresh_boost(&mut self, group: GroupId) {
+        let lenders = self.dependents_of(group);
+        let lent = lenders.into_iter().filter_map(|other| self.groups[other as usize].highest()).max();
+        self.groups[group as usize].boost = lent.unwrap_or(i32::MIN);
+    }
+
+    /// Offers the head of a group, if the rules between groups let it start.
+    pub(crate) fn refresh_offer(&mut self, group: GroupId) {
+        let offer = if self.groups[group as usize].is_taken() || self.blocker_of(group).is_some() {
+            None
+        } else {
+            self.groups[group as usize].head()
+        };
+        let current = self.groups[group as usize].offered;
+        if current == offer {
+            return;
+        }
+        if let Some(rank) = current {
+            self.offered.remove(&rank);
+        }
+        if let Some(rank) = offer {
+            self.offered.insert(rank, group);
+        }
+        self.groups[group as usize].offered = offer;
+    }
+
+    /// Groups whose tasks wait for tasks of this one.
+    pub(crate) fn dependents_of(&self, group: GroupId) -> Vec<GroupId> {
+        let GroupKey::Exclusive { subject, kind: Some(kind), .. } = self.groups[group as usize].key else {
+            return Vec::new();
+        };
+        let others = self.subjects.get(&subject).into_iter().flatten().copied();
+        let depends = |other: &GroupId| match self.groups[*other as usize].key {
+            GroupKey::Exclusive { kind: Some(other_kind), .. } => self.depends(other_kind, kind),
+            _ => false,
+        };
+        others.filter(depends).collect()
+    }
+
+    /// A group this one waits for.
+    pub(crate) fn blocker_of(&self, group: GroupId) -> Option<GroupId> {
+        let GroupKey::Exclusive { subject, kind: Some(kind), .. } = self.groups[group as usize].key else { return None };
+        self.subjects.get(&subject)?.iter().copied().find(|other| {
+            let other_group = &self.groups[*other as usize];
+            let GroupKey::Exclusive { kind: Some(other_kind), .. } = other_group.key else { return false };
+            *other != group && other_group.members > 0 && self.depends(kind, other_kind)
+        })
+    }
+}
+
+/// A name in the namespace of a task: kinds and subjects of different namespaces have nothing to do with each other.
+fn qualified(task: &TaskView, name: &str) -> String {
+    let namespace = task.path.split('/').next().unwrap_or_default();
+    format!("{namespace}/{name}")
+}
+
+pub(crate) fn victim(slot: Slot, entry: &Entry) -> (i32, std::cmp::Reverse<i64>, std::cmp::Reverse<u128>, Slot) {
+    (entry.priority, std::cmp::Reverse(entry.since), std::cmp::Reverse(entry.uid), slot)
+}

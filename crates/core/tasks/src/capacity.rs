@@ -1,0 +1,194 @@
+//! Room to run in: slots, cores and memory of each runtime.
+
+use muster_types::task::Runtime;
+
+use crate::view::Need;
+
+/// How much a runtime can hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capacity {
+    /// Attempts at once.
+    pub slots: u32,
+    /// Thousandths of a core, if bounded.
+    pub cpu_millis: Option<u64>,
+    /// Bytes, if bounded.
+    pub memory: Option<u64>,
+}
+
+/// What a runtime lacks for a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Lack {
+    /// No slot is free.
+    pub slots: bool,
+    /// Not enough of the cores is free.
+    pub cpu: bool,
+    /// Not enough memory is free.
+    pub memory: bool,
+}
+
+impl Lack {
+    /// True if something is lacking.
+    pub fn any(self) -> bool {
+        self.slots || self.cpu || self.memory
+    }
+
+    /// True if a task with this need wants any of what is lacking here.
+    pub fn concerns(self, need: Need) -> bool {
+        self.slots || (self.cpu && need.cpu_millis > 0) || (self.memory && need.memory > 0)
+    }
+
+    fn or(self, other: Self) -> Self {
+        Self { slots: self.slots || other.slots, cpu: self.cpu || other.cpu, memory: self.memory || other.memory }
+    }
+
+    /// The words for people.
+    pub fn describe(self) -> &'static str {
+        match (self.slots, self.cpu, self.memory) {
+            (true, ..) => "all slots are taken",
+            (false, true, true) => "not enough cpu and memory is free",
+            (false, true, false) => "not enough cpu is free",
+            (false, false, true) => "not enough memory is free",
+            (false, false, false) => "there is room",
+        }
+    }
+}
+
+/// The room of one runtime while tasks come and go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    capacity: Capacity,
+    /// Attempts now.
+    pub taken: u32,
+    used: Need,
+    /// What tasks of higher priority were refused in this pass.
+    refused: Lack,
+}
+
+/// The room of every runtime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rooms([Room; 3]);
+
+impl Rooms {
+    /// Rooms with nothing in them, by runtime.
+    pub fn new(capacity: impl Fn(Runtime) -> Capacity) -> Self {
+        Self([Runtime::Process, Runtime::Pod, Runtime::Robot].map(|runtime| Room {
+            capacity: capacity(runtime),
+            taken: 0,
+            used: Need::default(),
+            refused: Lack::default(),
+        }))
+    }
+
+    /// The room of a runtime.
+    pub fn of(&mut self, runtime: Runtime) -> &mut Room {
+        &mut self.0[index(runtime)]
+    }
+
+    /// A new pass: nobody was refused yet.
+    pub fn forget_refusals(&mut self) {
+        self.0.iter_mut().for_each(|room| room.refused = Lack::default());
+    }
+
+    /// Attempts in all rooms.
+    pub fn taken(&self) -> u32 {
+        self.0.iter().map(|room| room.taken).sum()
+    }
+
+    /// Changes how much a room holds.
+    pub fn resize(&mut self, runtime: Runtime, capacity: Capacity) {
+        self.of(runtime).capacity = capacity;
+    }
+
+    /// True if no task at all can start any more in this pass.
+    pub fn all_closed(&self) -> bool {
+        self.0.iter().all(|room| room.refused.slots || room.capacity.slots == 0)
+    }
+}
+
+impl Room {
+    /// What is lacking for a task. What was refused to a task of higher priority is lacking for all behind it.
+    pub fn ask(&mut self, need: Need) -> Lack {
+        let lack = self.lack_for(need);
+        self.refused = self.refused.or(lack);
+        if self.refused.concerns(need) { self.refused } else { Lack::default() }
+    }
+
+    fn lack_for(&self, need: Need) -> Lack {
+        let beyond = |used: u64, more: u64, most: Option<u64>| {
+            more > 0 && most.is_some_and(|most| used.saturating_add(more) > most)
+        };
+        Lack {
+            slots: self.taken >= self.capacity.slots,
+            cpu: beyond(self.used.cpu_millis, need.cpu_millis, self.capacity.cpu_millis),
+            memory: beyond(self.used.memory, need.memory, self.capacity.memory),
+        }
+    }
+
+    /// True if the task would fit once these others are gone.
+    pub fn would_fit(&self, need: Need, gone: impl Iterator<Item = Need>) -> bool {
+        let mut after = *self;
+        gone.for_each(|other| after.leave(other));
+        !after.lack_for(need).any()
+    }
+
+    /// True if the task can never fit, however empty the room is.
+    pub fn never_fits(&self, need: Need) -> bool {
+        let more = |wanted: u64, most: Option<u64>| most.is_some_and(|most| wanted > most);
+        self.capacity.slots == 0 || more(need.cpu_millis, self.capacity.cpu_millis) || more(need.memory, self.capacity.memory)
+    }
+
+    /// A task came.
+    pub fn enter(&mut self, need: Need) {
+        self.taken += 1;
+        self.used.cpu_millis = self.used.cpu_millis.saturating_add(need.cpu_millis);
+        self.used.memory = self.used.memory.saturating_add(need.memory);
+    }
+
+    /// A task went.
+    pub fn leave(&mut self, need: Need) {
+        self.taken = self.taken.saturating_sub(1);
+        self.used.cpu_millis = self.used.cpu_millis.saturating_sub(need.cpu_millis);
+        self.used.memory = self.used.memory.saturating_sub(need.memory);
+    }
+
+    /// Within its capacity.
+    pub fn is_sound(&self) -> bool {
+        self.taken <= self.capacity.slots
+            && self.capacity.cpu_millis.is_none_or(|most| self.used.cpu_millis <= most)
+            && self.capacity.memory.is_none_or(|most| self.used.memory <= most)
+    }
+}
+
+fn index(runtime: Runtime) -> usize {
+    match runtime {
+        Runtime::Process => 0,
+        Runtime::Pod => 1,
+        Runtime::Robot => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn room(memory: u64) -> Room {
+        let capacity = Capacity { slots: 2, cpu_millis: None, memory: Some(memory) };
+        let mut rooms = Rooms::new(|_| capacity);
+        *rooms.of(Runtime::Process)
+    }
+
+    #[test]
+    fn what_was_refused_to_one_is_refused_to_those_behind() {
+        let mut room = room(10);
+        room.enter(Need { cpu_millis: 0, memory: 8 });
+        assert!(room.ask(Need { cpu_millis: 0, memory: 5 }).memory);
+        assert!(room.ask(Need { cpu_millis: 0, memory: 1 }).memory, "a smaller one may not slip by");
+        assert!(!room.ask(Need::default()).any(), "one that needs no memory may");
+    }
+
+    #[test]
+    fn a_task_larger_than_the_machine_never_fits() {
+        assert!(room(10).never_fits(Need { cpu_millis: 0, memory: 11 }));
+        assert!(!room(10).never_fits(Need { cpu_millis: 0, memory: 10 }));
+    }
+}

@@ -1,0 +1,367 @@
+//! One pass over what is offered: what starts, what is held back and why, and who makes room.
+//!
+//! A pass looks at offered tasks in order of rank and ends when nothing more can start. Its cost follows what it starts and
+//! what it refuses before the rooms are full, not the backlog.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use muster_types::State;
+
+use crate::board::{Board, Phase};
+use crate::capacity::Lack;
+use crate::group::{GroupKey, Slot};
+
+/// What was decided.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Plan {
+    /// In the order in which it was decided.
+    pub decisions: Vec<Decision>,
+    /// When to look again even if nothing changes, in seconds.
+    pub wake_at: Option<i64>,
+}
+
+/// One decision about one task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// A new attempt is to be made.
+    Start {
+        /// Which task.
+        task: TaskRef,
+        /// It was raised above its own priority.
+        lent: Option<Lent>,
+    },
+    /// The task waits; to be written down.
+    Hold {
+        /// Which task.
+        task: TaskRef,
+        /// What for.
+        hold: Hold,
+    },
+    /// The attempt of a running task is to end so that another can start.
+    Preempt {
+        /// Which task.
+        task: TaskRef,
+        /// For whom.
+        by: TaskRef,
+    },
+}
+
+/// A task by its uid and path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskRef {
+    /// Its uid.
+    pub uid: u128,
+    /// `namespace/name`.
+    pub path: Arc<str>,
+}
+
+/// A priority a task was raised to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lent {
+    /// The priority.
+    pub priority: i32,
+    /// The task that depends on it and asked for that priority.
+    pub by: TaskRef,
+}
+
+/// What a task waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hold {
+    /// Another one of the same subject and kind runs or is before it.
+    Unique {
+        /// Which one.
+        other: TaskRef,
+    },
+    /// A task it depends on has not ended.
+    Dependency {
+        /// Which one.
+        other: TaskRef,
+        /// Its kind.
+        kind: String,
+    },
+    /// An isolated task runs, or is first in order.
+    Isolation,
+    /// It is isolated itself and others run.
+    Isolated {
+        /// How many.
+        running: u32,
+    },
+    /// It was preempted, or is to be tried again later.
+    Rest {
+        /// Until when, in seconds.
+        until: i64,
+    },
+    /// There is no room.
+    Capacity(Lack),
+    /// There can never be room.
+    NeverFits,
+    /// Others are before it.
+    Order {
+        /// How many groups of tasks are offered before it.
+        before: usize,
+    },
+}
+
+impl Hold {
+    /// The state a task that waits for this is shown in.
+    pub fn state(&self) -> State {
+        match self {
+            Self::Unique { .. } | Self::Dependency { .. } | Self::Isolation | Self::Isolated { .. } | Self::Rest { .. } => {
+                State::Postponed
+            }
+            Self::Capacity(_) | Self::NeverFits => State::QuotaBlocked,
+            Self::Order { .. } => State::Ready,
+        }
+    }
+
+    /// One CamelCase word.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Unique { .. } => "Unique",
+            Self::Dependency { .. } => "Dependency",
+            Self::Isolation => "Isolation",
+            Self::Isolated { .. } => "Isolated",
+            Self::Rest { .. } => "Preempted",
+            Self::Capacity(_) => "Capacity",
+            Self::NeverFits => "NeverFits",
+            Self::Order { .. } => "Order",
+        }
+    }
+
+    /// A sentence for people.
+    pub fn message(&self) -> String {
+        match self {
+            Self::Unique { other } => {
+                format!("task {} of the same subject and kind must end first", other.path)
+            }
+            Self::Dependency { other, kind } => format!("task {} ({kind}) must complete first", other.path),
+            Self::Isolation => "an isolated task runs or is next; nothing else starts until it ended".to_owned(),
+            Self::Isolated { running } => {
+                format!("it is isolated and {running} other tasks run; it starts when they ended")
+            }
+            Self::Rest { until } => format!("it rests until {}", muster_types::Timestamp::from_second(*until)),
+            Self::Capacity(lack) => lack.describe().to_owned(),
+            Self::NeverFits => "it asks for more than there is; lower spec.resources or enlarge the runtime".to_owned(),
+            Self::Order { before } => format!("{before} tasks are before it"),
+        }
+    }
+}
+
+impl Board {
+    /// Decides what happens now. What is decided counts as done on the board.
+    pub fn plan(&mut self, now: i64) -> Plan {
+        let mut plan = Plan::default();
+        self.wake_resting(now);
+        self.rooms.forget_refusals();
+        self.choose_starts(now, &mut plan);
+        self.explain_some(now, &mut plan);
+        plan.wake_at = earliest(plan.wake_at, self.resting.first().map(|(until, _)| *until));
+        plan
+    }
+
+    /// The attempt that was planned for a task will not be made after all.
+    pub fn unplan(&mut self, uid: u128) {
+        if let Some(slot) = self.slot_of(uid)
+            && self.entry(slot).is_some_and(|entry| entry.phase == Phase::Chosen)
+        {
+            self.move_to(slot, Phase::Waiting(State::Ready));
+        }
+    }
+
+    fn wake_resting(&mut self, now: i64) {
+        while let Some((until, slot)) = self.resting.first().copied()
+            && until <= now
+        {
+            self.move_to(slot, Phase::Waiting(State::Ready));
+        }
+    }
+
+    fn choose_starts(&mut self, now: i64, plan: &mut Plan) {
+        let mut after = None;
+        let (mut starts, mut holds, mut preempted) = (0, 0, false);
+        while starts < self.settings.starts_per_pass && self.isolated_active == 0 && !self.rooms.all_closed() {
+            let next = match after {
+                None => self.offered.first_key_value(),
+                Some(after) => self.offered.range((std::ops::Bound::Excluded(after), std::ops::Bound::Unbounded)).next(),
+            };
+            let Some((rank, _)) = next else { break };
+            let rank = *rank;
+            after = Some(rank);
+            let slot = rank.2;
+            let Some(entry) = self.entry(slot) else { continue };
+            let (runtime, need) = (entry.runtime, entry.need);
+            if entry.isolated && self.rooms.taken() > 0 {
+                // Nothing behind it starts either, so that it will have its turn.
+                let hold = Hold::Isolated { running: self.rooms.taken() };
+                self.hold(slot, hold, plan);
+                break;
+            }
+            let room = self.rooms.of(runtime);
+            if room.never_fits(need) {
+                self.hold(slot, Hold::NeverFits, plan);
+                self.move_to(slot, Phase::Unfit);
+                continue;
+            }
+            let lack = room.ask(need);
+            if !lack.any() {
+                plan.decisions.push(self.start(slot, rank.0));
+                starts += 1;
+                // The group may offer its next task, before or behind this place.
+                continue;
+            }
+            holds += 1;
+            if holds <= self.settings.holds_per_pass {
+                self.hold(slot, Hold::Capacity(lack), plan);
+            }
+            preempted = preempted || self.preempt(slot, now, plan);
+        }
+    }
+
+    fn start(&mut self, slot: Slot, rank: Reverse<i32>) -> Decision {
+        let own = self.entry(slot).map_or(0, |entry| entry.priority);
+        let lent = if rank.0 > own { self.lender(slot).map(|by| Lent { priority: rank.0, by }) } else { None };
+        self.move_to(slot, Phase::Chosen);
+        Decision::Start { task: self.reference(slot), lent }
+    }
+
+    /// Writes down what a task waits for, unless it says so already.
+    fn hold(&mut self, slot: Slot, hold: Hold, plan: &mut Plan) {
+        let state = hold.state();
+        if let Some(Phase::Waiting(shown)) = self.entry(slot).map(|entry| entry.phase)
+            && shown != state
+        {
+            plan.decisions.push(Decision::Hold { task: self.reference(slot), hold });
+            self.move_to(slot, Phase::Waiting(state));
+        }
+    }
+
+    /// Makes room for a task that has waited long enough. True if it did.
+    fn preempt(&mut self, slot: Slot, now: i64, plan: &mut Plan) -> bool {
+        let Some(entry) = self.entry(slot).filter(|entry| entry.preempt_enabled) else { return false };
+        if entry.phase != Phase::Waiting(State::QuotaBlocked) {
+            return false;
+        }
+        let due = entry.since.saturating_add(self.settings.preempt_delay);
+        if due > now {
+            plan.wake_at = earliest(plan.wake_at, Some(due));
+            return false;
+        }
+        let (priority, runtime, need) = (entry.priority, entry.runtime, entry.need);
+        let lower = self.victims.iter().take_while(|(other, ..)| *other < priority).map(|(.., slot)| *slot);
+        let same_room = |slot: &Slot| self.entry(*slot).is_some_and(|entry| entry.runtime == runtime);
+        let candidates: Vec<Slot> = lower.filter(same_room).collect();
+        let needs = |slots: &[Slot]| {
+            slots.iter().filter_map(|slot| self.entry(*slot).map(|entry| entry.need)).collect::<Vec<_>>()
+        };
+        let leaving: Vec<Slot> = self.leaving.iter().copied().filter(|slot| same_room(slot)).collect();
+        let leaving = needs(&leaving);
+        let room = *self.rooms.clone().of(runtime);
+        let enough_leave = room.would_fit(need, leaving.iter().copied());
+        let enough_could = room.would_fit(need, leaving.into_iter().chain(needs(&candidates)));
+        if enough_leave || !enough_could {
+            return false;
+        }
+        let share = candidates.len().saturating_mul(self.settings.preempt_rate as usize).div_ceil(100).max(1);
+        let by = self.reference(slot);
+        for victim in candidates.into_iter().take(share) {
+            let task = self.reference(victim);
+            self.mark_stopping(victim);
+            plan.decisions.push(Decision::Preempt { task, by: by.clone() });
+        }
+        true
+    }
+
+    /// Says of some tasks that were never offered what they wait for.
+    fn explain_some(&mut self, now: i64, plan: &mut Plan) {
+        for _ in 0..self.settings.holds_per_pass {
+            let Some(slot) = self.unexplained.pop_front() else { break };
+            if let Some(hold) = self.hold_of(slot, now)
+                && hold.state() == State::Postponed
+            {
+                self.hold(slot, hold, plan);
+            }
+        }
+        if !self.unexplained.is_empty() {
+            plan.wake_at = earliest(plan.wake_at, Some(now));
+        }
+    }
+
+    /// What a task waits for now; `None` if it has an attempt or is not on the board.
+    pub fn why(&self, uid: u128, now: i64) -> Option<Hold> {
+        self.hold_of(self.slot_of(uid)?, now)
+    }
+
+    fn hold_of(&self, slot: Slot, now: i64) -> Option<Hold> {
+        let entry = self.entry(slot)?;
+        match entry.phase {
+            Phase::Chosen | Phase::Pending | Phase::Running => return None,
+            Phase::Resting(until) if until > now => return Some(Hold::Rest { until }),
+            Phase::Unfit => return Some(Hold::NeverFits),
+            Phase::Resting(_) | Phase::Waiting(_) => {}
+        }
+        let group = &self.groups[entry.group as usize];
+        if let Some(blocker) = self.blocker_of(entry.group) {
+            let kind = match self.groups[blocker as usize].key {
+                GroupKey::Exclusive { kind: Some(kind), .. } => self.names.get(kind).to_owned(),
+                _ => String::new(),
+            };
+            return self.any_member(blocker, slot).map(|other| Hold::Dependency { other, kind });
+        }
+        let first = group.head().is_none_or(|head| head.2 == slot);
+        if group.is_exclusive() && (group.is_taken() || !first) {
+            return self.any_member(entry.group, slot).map(|other| Hold::Unique { other });
+        }
+        if self.isolated_active > 0 {
+            return Some(Hold::Isolation);
+        }
+        if entry.isolated && self.rooms.taken() > 0 {
+            return Some(Hold::Isolated { running: self.rooms.taken() });
+        }
+        let mut room = *self.rooms.clone().of(entry.runtime);
+        if room.never_fits(entry.need) {
+            return Some(Hold::NeverFits);
+        }
+        let lack = room.ask(entry.need);
+        if lack.any() {
+            return Some(Hold::Capacity(lack));
+        }
+        let rank = (Reverse(entry.priority.max(group.boost)), entry.uid, slot);
+        let isolated_before =
+            self.offered.range(..rank).any(|((.., other), _)| self.entry(*other).is_some_and(|other| other.isolated));
+        if isolated_before {
+            return Some(Hold::Isolation);
+        }
+        Some(Hold::Order { before: self.offered.range(..rank).count() })
+    }
+
+    /// A member of a group to name to people: one with an attempt, else the first in order.
+    fn any_member(&self, group: u32, except: Slot) -> Option<TaskRef> {
+        let group = &self.groups[group as usize];
+        let mut all = group.elsewhere.iter().copied().chain(group.waiting());
+        all.find(|slot| *slot != except).map(|slot| self.reference(slot))
+    }
+
+    /// The task whose dependence raises this one.
+    fn lender(&self, slot: Slot) -> Option<TaskRef> {
+        let group = self.entry(slot)?.group;
+        let lenders = self.dependents_of(group);
+        let best = lenders.into_iter().filter_map(|group| Some((self.groups[group as usize].highest()?, group)));
+        let (_, lender) = best.max_by_key(|(priority, group)| (*priority, Reverse(*group)))?;
+        self.groups[lender as usize].first_by_priority().map(|slot| self.reference(slot))
+    }
+
+    fn reference(&self, slot: Slot) -> TaskRef {
+        self.entry(slot).map_or_else(
+            || TaskRef { uid: 0, path: "".into() },
+            |entry| TaskRef { uid: entry.uid, path: entry.path.clone() },
+        )
+    }
+}
+
+fn earliest(a: Option<i64>, b: Option<i64>) -> Option<i64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}

@@ -1,0 +1,363 @@
+//! How a task changes: each function takes a task and what happened, and leaves the task as it is to be stored.
+//!
+//! Every change of state goes through [`crate::lifecycle::transition`]. News of an older attempt, or of a task that has ended,
+//! changes nothing and says so.
+
+use muster_types::attempt::{Cause, ContainerEnding, Ending, Handle};
+use muster_types::task::RetryOn;
+use muster_types::task_status::{Attempt, Attachment, RecordKind, Stopping, WaitingFor};
+use muster_types::{Millis, State, Task, Timestamp};
+
+use crate::lifecycle::{Event, Refused, transition};
+use crate::plan::{Hold, Lent, TaskRef};
+use crate::records::{add_error, add_record};
+use crate::view::state_of;
+
+/// Attempts that are kept in the status.
+const MAX_ATTEMPTS: usize = 10;
+
+/// Why news was not taken in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ignored {
+    /// It is about an attempt that is not the current one.
+    OldAttempt,
+    /// It does not apply.
+    Refused(Refused),
+}
+
+impl From<Refused> for Ignored {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+/// What failed, as `spec.retry.on` names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// The leading container ended with another code than zero.
+    NonZeroExit,
+    /// It was killed.
+    Killed,
+    /// The executor is gone.
+    ExecutorLost,
+    /// It took too long.
+    Timeout,
+    /// It could not be started.
+    StartFailed,
+}
+
+/// A new attempt is about to be made: the intent that is committed before anything is started.
+pub fn begin_attempt(
+    task: &mut Task,
+    lent: Option<&Lent>,
+    addon: Option<&str>,
+    extensions: &[String],
+    now: Millis,
+) -> Result<Handle, Refused> {
+    change_state(task, Event::Start, now)?;
+    let at = now.to_timestamp();
+    let status = &mut task.status;
+    status.attempt += 1;
+    status.rest_until = None;
+    status.waiting_for = None;
+    status.stopping = None;
+    status.terminated = None;
+    let handle = Handle { task: task.metadata.uid.clone(), attempt: status.attempt };
+    if let Some(lent) = lent {
+        let reason = format!("raised to {} by {}", lent.priority, lent.by.path);
+        add_record(&mut status.events, RecordKind::Escalated, &reason, at);
+    }
+    if let Some(addon) = addon {
+        add_record(&mut status.events, RecordKind::AddonSelected, addon, at);
+    }
+    for extension in extensions {
+        add_record(&mut status.events, RecordKind::ExtensionSelected, extension, at);
+    }
+    add_record(&mut status.events, RecordKind::PodCreated, &handle.to_string(), at);
+    if status.attempts.len() >= MAX_ATTEMPTS {
+        status.attempts.remove(0);
+    }
+    status.attempts.push(Attempt {
+        number: handle.attempt,
+        runtime: task.spec.runtime,
+        handle: handle.to_string(),
+        started_at: Some(at),
+        ..Attempt::default()
+    });
+    status.started = Some(at);
+    status.message = format!("Starting attempt {}", handle.attempt);
+    Ok(handle)
+}
+
+/// The attempt runs.
+pub fn observe_started(task: &mut Task, handle: &Handle, now: Millis) -> Result<(), Ignored> {
+    current(task, handle)?;
+    change_state(task, Event::Run, now)?;
+    let at = now.to_timestamp();
+    add_record(&mut task.status.events, RecordKind::PodRunning, &handle.to_string(), at);
+    task.status.message = format!("Attempt {} runs", handle.attempt);
+    Ok(())
+}
+
+/// The attempt ended: the task ends, or goes back to the queue.
+pub fn observe_ended(task: &mut Task, handle: &Handle, ending: &Ending, now: Millis) -> Result<(), Ignored> {
+    current(task, handle)?;
+    let at = now.to_timestamp();
+    let leader = ending.containers.first();
+    close_attempt(task, leader, ending, at);
+    for container in ending.containers.iter().filter(|container| container.killed_as_leftover) {
+        add_record(&mut task.status.events, RecordKind::ContainerKilled, &container.name, at);
+    }
+    attach_logs(task, &ending.containers);
+    match task.status.stopping {
+        Some(Stopping::Preempted) => return preempted(task, handle, now),
+        Some(Stopping::Canceled | Stopping::Deleted | Stopping::Expired) => return Ok(cancel(task, now)?),
+        None => {}
+    }
+    let failed = ending.containers.iter().find(|container| container.exit_code != 0 && !container.killed_as_leftover);
+    let failure = match (ending.cause, failed) {
+        (Cause::Timeout, _) => Some(Failure::Timeout),
+        (Cause::Stopped, _) => Some(Failure::ExecutorLost),
+        (Cause::LogFailed, _) => Some(Failure::StartFailed),
+        (Cause::Itself, Some(container)) if container.exit_code == 137 => Some(Failure::Killed),
+        (Cause::Itself, Some(_)) => Some(Failure::NonZeroExit),
+        (Cause::Itself, None) => None,
+    };
+    match failure {
+        None => {
+            change_state(task, Event::Succeed, now)?;
+            add_record(&mut task.status.events, RecordKind::PodSucceeded, &handle.to_string(), at);
+            end(task, "Succeeded", at);
+            Ok(())
+        }
+        Some(failure) => {
+            let words = describe(failure, failed, ending.cause);
+            fail(task, failure, &words, now)?;
+            Ok(())
+        }
+    }
+}
+
+/// The attempt could not be started.
+pub fn observe_start_failed(
+    task: &mut Task,
+    handle: &Handle,
+    reason: &str,
+    message: &str,
+    transient: bool,
+    now: Millis,
+) -> Result<(), Ignored> {
+    current(task, handle)?;
+    let at = now.to_timestamp();
+    if let Some(attempt) = task.status.attempts.last_mut() {
+        attempt.finished_at = Some(at);
+        reason.clone_into(&mut attempt.reason);
+    }
+    if task.status.stopping.is_some() {
+        return Ok(cancel(task, now)?);
+    }
+    let words = format!("{reason}: {message}");
+    if transient {
+        // The machine could not; that says nothing about the task.
+        task.status.retries += 1;
+        let pause = 1_i64 << task.status.retries.min(8);
+        return Ok(back_to_queue(task, &words, pause, now)?);
+    }
+    Ok(fail(task, Failure::StartFailed, &words, now)?)
+}
+
+/// The executor is gone and the attempt with it.
+pub fn observe_lost(task: &mut Task, handle: &Handle, message: &str, now: Millis) -> Result<(), Ignored> {
+    current(task, handle)?;
+    let at = now.to_timestamp();
+    if let Some(attempt) = task.status.attempts.last_mut() {
+        attempt.finished_at = Some(at);
+        "ExecutorLost".clone_into(&mut attempt.reason);
+    }
+    add_record(&mut task.status.events, RecordKind::PodNotFound, &handle.to_string(), at);
+    if task.status.stopping.is_some() {
+        return Ok(cancel(task, now)?);
+    }
+    Ok(fail(task, Failure::ExecutorLost, message, now)?)
+}
+
+/// The attempt is to end; the task keeps its place until it has. Without an attempt, canceling is immediate.
+pub fn request_stop(task: &mut Task, why: Stopping, by: Option<&TaskRef>, now: Millis) -> Result<(), Refused> {
+    let state = state_of(task);
+    if state.is_terminal() {
+        return Err(Refused::Ended(state));
+    }
+    if !matches!(state, State::Pending | State::Running) {
+        return cancel(task, now);
+    }
+    task.status.stopping = Some(why);
+    task.status.message = match by {
+        Some(by) => format!("Making room for {}", by.path),
+        None => "Stopping".to_owned(),
+    };
+    Ok(())
+}
+
+/// Writes down what a task waits for.
+pub fn write_hold(task: &mut Task, hold: &Hold, now: Millis) -> Result<(), Refused> {
+    let (event, kind) = match hold.state() {
+        State::QuotaBlocked => (Event::Block, RecordKind::QuotaBlocked),
+        _ => (Event::Hold, RecordKind::Postponed),
+    };
+    change_state(task, event, now)?;
+    let message = hold.message();
+    add_record(&mut task.status.events, kind, hold.reason(), now.to_timestamp());
+    task.status.waiting_for = Some(WaitingFor { reason: hold.reason().to_owned(), message });
+    Ok(())
+}
+
+/// The user submitted a task that was suspended.
+pub fn submit(task: &mut Task, now: Millis) -> Result<(), Refused> {
+    change_state(task, Event::Submit, now)
+}
+
+/// The task can never start.
+pub fn reject(task: &mut Task, reporter: &str, words: &str, now: Millis) -> Result<(), Refused> {
+    change_state(task, Event::Fail, now)?;
+    add_error(&mut task.status.errors, "Error", reporter, words);
+    end(task, words, now.to_timestamp());
+    Ok(())
+}
+
+/// The task ends because nobody wants it any more.
+pub fn cancel(task: &mut Task, now: Millis) -> Result<(), Refused> {
+    change_state(task, Event::Cancel, now)?;
+    let why = task.status.stopping.take().map_or("Canceled", Stopping::as_str);
+    add_record(&mut task.status.events, RecordKind::Canceled, why, now.to_timestamp());
+    end(task, "Canceled", now.to_timestamp());
+    Ok(())
+}
+
+fn preempted(task: &mut Task, handle: &Handle, now: Millis) -> Result<(), Ignored> {
+    let at = now.to_timestamp();
+    let reason = task.status.message.clone();
+    add_record(&mut task.status.events, RecordKind::Preempted, &reason, at);
+    add_record(&mut task.status.events, RecordKind::PodDeleted, &handle.to_string(), at);
+    Ok(back_to_queue(task, "Preempted", 60, now)?)
+}
+
+/// The task failed: it goes back to the queue if its policy allows, else it ends.
+fn fail(task: &mut Task, failure: Failure, words: &str, now: Millis) -> Result<(), Refused> {
+    let at = now.to_timestamp();
+    if failure == Failure::Timeout {
+        add_record(&mut task.status.events, RecordKind::Timeout, words, at);
+    }
+    add_record(&mut task.status.events, RecordKind::PodFailed, words, at);
+    if may_retry(task, failure) {
+        let pause = backoff(task);
+        if failure == Failure::ExecutorLost {
+            task.status.lost += 1;
+        } else {
+            task.status.retries += 1;
+        }
+        return back_to_queue(task, words, pause, now);
+    }
+    change_state(task, Event::Fail, now)?;
+    add_error(&mut task.status.errors, "Error", "muster", words);
+    end(task, words, at);
+    Ok(())
+}
+
+/// Once, and only if killed, unless the task says otherwise. Losing the executor has a limit of its own.
+fn may_retry(task: &Task, failure: Failure) -> bool {
+    let retry = &task.spec.retry;
+    if failure == Failure::ExecutorLost {
+        return task.status.lost < retry.lost_limit.unwrap_or(3);
+    }
+    let named = match failure {
+        Failure::NonZeroExit => RetryOn::NonZeroExit,
+        Failure::Killed => RetryOn::Killed,
+        Failure::Timeout => RetryOn::Timeout,
+        Failure::StartFailed => RetryOn::StartFailed,
+        Failure::ExecutorLost => RetryOn::ExecutorLost,
+    };
+    let on = retry.on.as_deref().unwrap_or(&[RetryOn::Killed]);
+    on.contains(&named) && task.status.retries < retry.limit.unwrap_or(1)
+}
+
+/// Seconds to wait before the next try.
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "seconds, clamped")]
+fn backoff(task: &Task) -> i64 {
+    let backoff = &task.spec.retry.backoff;
+    let Some(initial) = backoff.initial else { return 0 };
+    let most = backoff.max.map_or(300.0, |max| max.as_secs() as f64);
+    let tries = i32::try_from(task.status.retries.min(30)).unwrap_or(30);
+    let seconds = initial.as_secs() as f64 * backoff.factor.unwrap_or(2.0).powi(tries);
+    seconds.min(most).max(0.0) as i64
+}
+
+fn back_to_queue(task: &mut Task, words: &str, pause: i64, now: Millis) -> Result<(), Refused> {
+    change_state(task, Event::Return, now)?;
+    let status = &mut task.status;
+    status.stopping = None;
+    status.started = None;
+    status.rest_until =
+        (pause > 0).then(|| Timestamp::from_second(now.to_timestamp().as_second().saturating_add(pause)));
+    status.message = format!("To be tried again: {words}");
+    Ok(())
+}
+
+fn close_attempt(task: &mut Task, leader: Option<&ContainerEnding>, ending: &Ending, at: Timestamp) {
+    let Some(attempt) = task.status.attempts.last_mut() else { return };
+    attempt.finished_at = Some(at);
+    attempt.exit_code = leader.map(|leader| leader.exit_code);
+    attempt.signal = leader.and_then(|leader| leader.signal);
+    attempt.reason = match (task.status.stopping, ending.cause) {
+        (Some(stopping), _) => stopping.as_str().to_owned(),
+        (None, Cause::Timeout) => "Timeout".to_owned(),
+        (None, Cause::Stopped) => "Stopped".to_owned(),
+        (None, Cause::LogFailed) => "LogFailed".to_owned(),
+        (None, Cause::Itself) => String::new(),
+    };
+}
+
+fn attach_logs(task: &mut Task, containers: &[ContainerEnding]) {
+    for container in containers {
+        let name = format!("{}.log", container.name);
+        let size = container.log_bytes;
+        match task.status.attached.iter_mut().find(|attached| attached.name == name) {
+            Some(attached) => attached.size = size,
+            None => task.status.attached.push(Attachment { name, size, activity: None }),
+        }
+    }
+}
+
+fn describe(failure: Failure, failed: Option<&ContainerEnding>, cause: Cause) -> String {
+    match (failure, failed, cause) {
+        (Failure::Timeout, ..) => "Task terminated: Task timeout".to_owned(),
+        (_, _, Cause::LogFailed) => "the log could not be written".to_owned(),
+        (Failure::Killed, Some(container), _) => format!("Container ({}) failed: Killed", container.name),
+        (_, Some(container), _) => {
+            format!("Container ({}) failed: exit code {}", container.name, container.exit_code)
+        }
+        (_, None, _) => "the attempt was stopped".to_owned(),
+    }
+}
+
+fn end(task: &mut Task, message: &str, at: Timestamp) {
+    task.status.terminated = Some(at);
+    task.status.waiting_for = None;
+    task.status.rest_until = None;
+    task.status.stopping = None;
+    message.clone_into(&mut task.status.message);
+}
+
+fn current(task: &Task, handle: &Handle) -> Result<(), Ignored> {
+    let same = task.metadata.uid == handle.task && task.status.attempt == handle.attempt;
+    if same { Ok(()) } else { Err(Ignored::OldAttempt) }
+}
+
+fn change_state(task: &mut Task, event: Event, now: Millis) -> Result<(), Refused> {
+    let before = state_of(task);
+    let after = transition(before, event)?;
+    task.status.state = Some(after);
+    if before != after || task.status.state_since.is_none() {
+        task.status.state_since = Some(now.to_timestamp());
+    }
+    Ok(())
+}

@@ -1,0 +1,340 @@
+//! What an attempt runs, in full: containers, command lines, environments, limits (seed 000, H9, H54–H57).
+//!
+//! Pure: addresses, paths and the token are inputs, and the same inputs always give the same [`Launch`]. Nothing is chosen
+//! here; [`crate::select`] did that.
+//!
+//! Containers: the leading one first, which is the task's own (`leading: true`, or the first) or the addon; then the
+//! task's others in their order, then the extensions. An extension's container has the extension's name, any other the name
+//! it states or [`ADDON_CONTAINER`]. Names are made unique with `-2`, `-3`, because logs are found by them.
+//!
+//! Environment of every container, where later lines win over earlier ones:
+//! 1. what the runtime offers (`PATH`, `HOME`);
+//! 2. the container's own variables; of two with one name the later;
+//! 3. in the first container, every variable of each extension as `_EXT_<EXTENSION>_<VAR>`, in upper case and with `_` for
+//!    whatever is no ASCII letter or digit, with the value the extension itself gets; if two come to the same name, the
+//!    later extension's;
+//! 4. the contract with addons: `MUSTER_URL`, `MUSTER_TOKEN`, `MUSTER_TASK`, `MUSTER_NAMESPACE`, `ADDON_HOME`,
+//!    `SHARED_PATH`, `CACHE_PATH`, the hub's `HUB_BASE_URL`, `TOKEN` and `TASK`, and `MUSTER_INDEX` for a task of an array.
+//!    No manifest can override these, so a program can rely on them; `MUSTER_INDEX` passes through where the task is of
+//!    no array.
+//!
+//! Macros `${seq:8000}` are replaced in the command from its second element on, in args and in the values of 2, container
+//! by container, in this order; see [`muster_expr::sequence`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+use muster_expr::Sequences;
+use muster_types::attempt::{Handle, Launch, LaunchContainer, Limits};
+use muster_types::container::{Container, Resources};
+use muster_types::{Quantity, Task, TaskKind, TaskSpec, name_rules};
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::select::Selection;
+
+/// Name of a container that states none.
+pub const ADDON_CONTAINER: &str = "addon";
+
+/// Everything an attempt is made from.
+#[derive(Debug, Clone, Copy)]
+pub struct Order<'a> {
+    /// Number of the attempt, from 1.
+    pub attempt: u32,
+    /// The task.
+    pub task: &'a Task,
+    /// What was selected for it.
+    pub selection: &'a Selection<'a>,
+    /// How its programs reach the server and their directories.
+    pub contract: Contract<'a>,
+    /// Variables the runtime offers, such as PATH and HOME.
+    pub base_env: &'a [(String, String)],
+    /// Its place in an array of tasks.
+    pub index: Option<u64>,
+    /// Time between asking to end and ending, if the task does not say.
+    pub kill_timeout: Duration,
+}
+
+/// How programs of an attempt reach the server and their directories.
+#[derive(Debug, Clone, Copy)]
+pub struct Contract<'a> {
+    /// Where the API is.
+    pub url: &'a str,
+    /// What the attempt proves itself with.
+    pub token: &'a Token,
+    /// Directory of this container's or attempt's own files.
+    pub addon_home: &'a str,
+    /// Directory the containers of the attempt share.
+    pub shared_path: &'a str,
+    /// Directory that outlives the attempt.
+    pub cache_path: &'a str,
+}
+
+/// A secret that is not shown by accident.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+impl Token {
+    /// Keeps a secret.
+    pub fn new(secret: impl Into<String>) -> Self {
+        Self(secret.into())
+    }
+
+    /// The secret itself, for the one who must have it.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+/// Why an attempt cannot be made. None of these goes away by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum RenderError {
+    /// There is no program.
+    #[error("container {container:?} has no command{}", describe_image(image))]
+    NoCommand {
+        /// Which container.
+        container: String,
+        /// The image it has, which a process cannot run.
+        image: String,
+    },
+    /// There is no container.
+    #[error("the task has no containers and no addon was selected; there is nothing to run")]
+    NoContainer,
+    /// A name that cannot name a log.
+    #[error("container {container:?} has a name that cannot be used: {why}")]
+    NameNotValid {
+        /// Which container.
+        container: String,
+        /// The rule it breaks.
+        why: String,
+    },
+    /// A command that no system accepts.
+    #[error(
+        "the command or args of container {container:?} contain a NUL character, which no program can be given"
+    )]
+    CommandNotValid {
+        /// Which container.
+        container: String,
+    },
+    /// A variable that no system accepts.
+    #[error("variable {name:?} of container {container:?} cannot be set: {why}")]
+    EnvNotValid {
+        /// Which container.
+        container: String,
+        /// Which variable.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+}
+
+impl RenderError {
+    /// One CamelCase word.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::NoCommand { .. } | Self::NoContainer => "NoCommand",
+            Self::NameNotValid { .. } => "NameNotValid",
+            Self::CommandNotValid { .. } => "CommandNotValid",
+            Self::EnvNotValid { .. } => "EnvNotValid",
+        }
+    }
+}
+
+/// What is to be run for an attempt.
+pub fn render_attempt(order: &Order<'_>) -> Result<Launch, RenderError> {
+    let spec = &order.task.spec;
+    let programs = list_programs(spec, order.selection);
+    let limits = sum_limits(spec, &programs).ok_or(RenderError::NoContainer)?;
+    let mut names = BTreeSet::new();
+    let mut sequences = Sequences::new();
+    let rendered = programs
+        .iter()
+        .map(|program| render_program(program, &mut names, &mut sequences))
+        .collect::<Result<Vec<_>, _>>()?;
+    // For the first container alone, which takes them.
+    let mut from_extensions = rendered.iter().flat_map(RenderedProgram::as_seen_by_addon).collect();
+    let containers = rendered.into_iter().map(|program| LaunchContainer {
+        name: program.name,
+        command: program.command,
+        env: join_env(order, program.env, std::mem::take(&mut from_extensions)),
+    });
+    Ok(Launch {
+        handle: Handle { task: order.task.metadata.uid.clone(), attempt: order.attempt },
+        containers: containers.collect(),
+        timeout: spec.timeout.map(Duration::from).filter(|timeout| !timeout.is_zero()),
+        kill_timeout: spec.kill_timeout.map_or(order.kill_timeout, Duration::from),
+        limits,
+    })
+}
+
+/// The document a task hands to its addon: the kind's data, under the task's own.
+///
+/// Maps are merged at every depth, anything else of the task's replaces what the kind has. Data of the task that is no map
+/// is kept as it is (the seed threw it away).
+pub fn render_data(task: &TaskSpec, kind: Option<&TaskKind>) -> Option<Value> {
+    match (&task.data, kind.and_then(|kind| kind.spec.data.as_ref())) {
+        (Some(own), Some(default)) => Some(merge_over(default, own)),
+        (Some(only), None) | (None, Some(only)) => Some(only.clone()),
+        (None, None) => None,
+    }
+}
+
+fn merge_over(default: &Value, own: &Value) -> Value {
+    let (Value::Object(default), Value::Object(own)) = (default, own) else { return own.clone() };
+    let mut merged = default.clone();
+    for (key, value) in own {
+        let value = default.get(key).map_or_else(|| value.clone(), |default| merge_over(default, value));
+        merged.insert(key.clone(), value);
+    }
+    Value::Object(merged)
+}
+
+/// A container before it is rendered.
+struct Program<'a> {
+    container: &'a Container,
+    /// The extension it belongs to.
+    extension: Option<&'a str>,
+}
+
+/// A container with its macros replaced.
+struct RenderedProgram<'a> {
+    name: String,
+    command: Vec<String>,
+    /// Its own variables.
+    env: Vec<(String, String)>,
+    extension: Option<&'a str>,
+}
+
+/// The leading one first.
+fn list_programs<'a>(spec: &'a TaskSpec, selection: &Selection<'a>) -> Vec<Program<'a>> {
+    let mut containers: Vec<&Container> = spec.container.iter().chain(&spec.containers).collect();
+    if let Some(leading) = containers.iter().position(|container| container.leading) {
+        containers[..=leading].rotate_right(1);
+    }
+    containers.extend(selection.addon.filter(|_| containers.is_empty()).map(|addon| &addon.spec.container));
+    let mut programs: Vec<_> =
+        containers.into_iter().map(|container| Program { container, extension: None }).collect();
+    // Without a leading container there is nothing to extend.
+    let extensions = selection.extensions.iter().filter(|_| !programs.is_empty());
+    let extensions: Vec<_> = extensions
+        .map(|it| Program { container: &it.spec.container, extension: Some(&it.metadata.name) })
+        .collect();
+    programs.extend(extensions);
+    programs
+}
+
+fn render_program<'a>(
+    program: &Program<'a>,
+    names: &mut BTreeSet<String>,
+    sequences: &mut Sequences,
+) -> Result<RenderedProgram<'a>, RenderError> {
+    let name = choose_name(program, names)?;
+    let (first, more) = match program.container.command.split_first() {
+        Some((first, more)) if !first.is_empty() => (first, more),
+        _ => return Err(RenderError::NoCommand { container: name, image: program.container.image.clone() }),
+    };
+    let mut command = vec![first.clone()];
+    command
+        .extend(more.iter().chain(&program.container.args).map(|text| sequences.expand(text).into_owned()));
+    if command.iter().any(|text| text.contains('\0')) {
+        return Err(RenderError::CommandNotValid { container: name });
+    }
+    let mut env = vec![];
+    for variable in &program.container.env {
+        if let Some(why) = describe_bad_variable(&variable.name, &variable.value) {
+            return Err(RenderError::EnvNotValid { container: name, name: variable.name.clone(), why });
+        }
+        env.push((variable.name.clone(), sequences.expand(&variable.value).into_owned()));
+    }
+    Ok(RenderedProgram { name, command, env, extension: program.extension })
+}
+
+/// The name of a container, which no other has.
+fn choose_name(program: &Program<'_>, taken: &mut BTreeSet<String>) -> Result<String, RenderError> {
+    let stated = program.extension.unwrap_or(&program.container.name);
+    let wanted = if stated.is_empty() { ADDON_CONTAINER } else { stated };
+    name_rules::dns1123_subdomain(wanted)
+        .map_err(|why| RenderError::NameNotValid { container: wanted.to_owned(), why })?;
+    let mut name = wanted.to_owned();
+    let mut number = 2_usize;
+    while !taken.insert(name.clone()) {
+        name = format!("{wanted}-{number}");
+        number += 1;
+    }
+    Ok(name)
+}
+
+impl RenderedProgram<'_> {
+    /// The variables of an extension under the names the addon knows them by.
+    fn as_seen_by_addon(&self) -> impl Iterator<Item = (String, String)> {
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+        let renamed = move |extension: &str, variable: &str| {
+            format!("_EXT_{extension}_{variable}").chars().map(plain).collect::<String>()
+        };
+        let env =
+            self.extension.into_iter().flat_map(|extension| self.env.iter().map(move |it| (extension, it)));
+        env.map(move |(extension, (name, value))| (renamed(extension, name), value.clone()))
+    }
+}
+
+/// A whole environment, by name.
+fn join_env(
+    order: &Order<'_>,
+    own: Vec<(String, String)>,
+    from_extensions: Vec<(String, String)>,
+) -> Vec<(String, String)> {
+    let contract = &order.contract;
+    let metadata = &order.task.metadata;
+    let injected = [
+        ("MUSTER_URL", contract.url),
+        ("MUSTER_TOKEN", contract.token.reveal()),
+        ("MUSTER_TASK", &metadata.name),
+        ("MUSTER_NAMESPACE", &metadata.namespace),
+        ("ADDON_HOME", contract.addon_home),
+        ("SHARED_PATH", contract.shared_path),
+        ("CACHE_PATH", contract.cache_path),
+        ("HUB_BASE_URL", contract.url),
+        ("TOKEN", contract.token.reveal()),
+        ("TASK", &metadata.name),
+    ];
+    let injected = injected.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let index = order.index.map(|index| ("MUSTER_INDEX".to_owned(), index.to_string()));
+    let all = order.base_env.iter().cloned().chain(own).chain(from_extensions).chain(injected).chain(index);
+    all.collect::<BTreeMap<_, _>>().into_iter().collect()
+}
+
+/// What the attempt is given in total: what the task says, or else the sum of its containers if every one of them says
+/// something. `None` if there are no containers.
+fn sum_limits(spec: &TaskSpec, programs: &[Program<'_>]) -> Option<Limits> {
+    let total = |of: fn(&Resources) -> Option<u64>| {
+        let each = programs.iter().map(|program| of(&program.container.resources));
+        of(&spec.resources).or_else(|| each.reduce(|sum, one| Some(sum?.saturating_add(one?))).flatten())
+    };
+    let cpu = |it: &Resources| it.cpu.as_ref().map(|cpu| u64::try_from(cpu.milli()).unwrap_or(u64::MAX));
+    let memory = |it: &Resources| it.memory.as_ref().map(Quantity::value);
+    (!programs.is_empty()).then(|| Limits { cpu_millis: total(cpu), memory: total(memory) })
+}
+
+fn describe_bad_variable(name: &str, value: &str) -> Option<&'static str> {
+    match name {
+        "" => Some("its name is empty"),
+        _ if name.contains(['=', '\0']) => Some("its name contains '=' or a NUL character"),
+        _ if value.contains('\0') => Some("its value contains a NUL character"),
+        _ => None,
+    }
+}
+
+fn describe_image(image: &str) -> String {
+    if image.is_empty() {
+        "; set one".to_owned()
+    } else {
+        format!("; a process does not run its image {image:?}, so set a command")
+    }
+}

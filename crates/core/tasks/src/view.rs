@@ -1,0 +1,105 @@
+//! What the board needs to know of a task, and nothing more: there may be a million of them.
+
+use std::sync::Arc;
+
+use muster_types::task::{Runtime, TaskSpec};
+use muster_types::{State, Task, TaskStatus, Timestamp};
+
+/// A task as the board sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskView {
+    /// Unique over all time; grows with time of creation, so it is also the age.
+    pub uid: u128,
+    /// `namespace/name`.
+    pub path: Arc<str>,
+    /// Where in its life it is.
+    pub state: State,
+    /// Since when, in seconds.
+    pub since: i64,
+    /// The priority that was asked for.
+    pub priority: Option<i32>,
+    /// Its TaskKind; empty if it has none.
+    pub kind: String,
+    /// Its addon, if it names one.
+    pub addon: String,
+    /// `kind/name` of what it is about; empty if it is about nothing.
+    pub subject: String,
+    /// Where it runs; `None` is the server's default.
+    pub runtime: Option<Runtime>,
+    /// What it needs while it runs.
+    pub need: Need,
+    /// Runs alone.
+    pub isolated: bool,
+    /// May take the place of others.
+    pub preempt_enabled: bool,
+    /// Gives its place to nobody.
+    pub preempt_exempt: bool,
+    /// Its attempt was told to end.
+    pub stopping: bool,
+    /// It rests until then, in seconds, because it was preempted or must be tried again later.
+    pub rest_until: i64,
+}
+
+/// What a task needs while it runs, besides a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Need {
+    /// Thousandths of a core.
+    pub cpu_millis: u64,
+    /// Bytes.
+    pub memory: u64,
+}
+
+impl TaskView {
+    /// Reads a task. `None` if its uid is not one of ours.
+    pub fn of(task: &Task, path: Arc<str>) -> Option<Self> {
+        let spec = &task.spec;
+        Some(Self {
+            uid: parse_uid(&task.metadata.uid)?,
+            path,
+            state: state_of(task),
+            since: since(&task.status, task.metadata.creation_timestamp),
+            priority: spec.priority,
+            kind: spec.kind.clone(),
+            addon: spec.addon.clone(),
+            subject: spec.subject.as_ref().map_or_else(String::new, |it| format!("{}/{}", it.kind, it.name)),
+            runtime: spec.runtime,
+            need: need_of(spec),
+            isolated: spec.policy.isolated,
+            preempt_enabled: spec.policy.preempt_enabled,
+            preempt_exempt: spec.policy.preempt_exempt,
+            stopping: task.status.stopping.is_some(),
+            rest_until: task.status.rest_until.map_or(0, Timestamp::as_second),
+        })
+    }
+}
+
+/// The state of a task: what was last recorded, or what its spec asks for before anything was.
+pub fn state_of(task: &Task) -> State {
+    match task.status.state {
+        Some(state) => state,
+        None if task.spec.suspend => State::Created,
+        None => State::Ready,
+    }
+}
+
+fn since(status: &TaskStatus, created: Option<Timestamp>) -> i64 {
+    let changed = status.state_since.or(created);
+    changed.map_or(0, Timestamp::as_second)
+}
+
+fn need_of(spec: &TaskSpec) -> Need {
+    let cpu = spec.resources.cpu.as_ref().map_or(0, |cpu| u64::try_from(cpu.milli()).unwrap_or(u64::MAX));
+    let memory = spec.resources.memory.as_ref().map_or(0, muster_types::Quantity::value);
+    Need { cpu_millis: cpu, memory }
+}
+
+/// A uuid as a number.
+pub fn parse_uid(text: &str) -> Option<u128> {
+    let mut value: u128 = 0;
+    let mut digits = 0;
+    for character in text.chars().filter(|character| *character != '-') {
+        value = value.checked_mul(16)?.checked_add(u128::from(character.to_digit(16)?))?;
+        digits += 1;
+    }
+    (digits == 32).then_some(value)
+}

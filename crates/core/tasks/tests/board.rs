@@ -1,0 +1,504 @@
+//! The rules of the queue as stories: a board in a small language, and what a pass decides.
+//!
+//! Lines: `now N`, `room slots=N [memory=N] [cpu=N]`, `kind NAME [priority=N] [needs=A,B]`,
+//! `task NAME [kind=] [subject=] [prio=] [memory=] [isolated] [preempt] [exempt] [rest=]`, `state NAME STATE`, `gone NAME`,
+//! `plan`, `why NAME`. Lines that start with `>` are what the board is expected to answer.
+
+use std::collections::BTreeMap;
+
+use muster_tasks::board::Board;
+use muster_tasks::capacity::Capacity;
+use muster_tasks::kinds::KindGraph;
+use muster_tasks::plan::{Decision, Plan};
+use muster_tasks::settings::Settings;
+use muster_tasks::view::{Need, TaskView};
+use muster_types::State;
+
+struct Story {
+    board: Board,
+    capacity: Capacity,
+    now: i64,
+    kinds: BTreeMap<String, Vec<String>>,
+    priorities: BTreeMap<String, i32>,
+    tasks: BTreeMap<String, TaskView>,
+}
+
+/// Plays a story and checks every answer in it.
+fn play(story: &str) {
+    let capacity = Capacity { slots: 2, cpu_millis: None, memory: None };
+    let board = Board::new(Settings::default(), |_| capacity);
+    let mut teller = Story {
+        board,
+        capacity,
+        now: 0,
+        kinds: BTreeMap::new(),
+        priorities: BTreeMap::new(),
+        tasks: BTreeMap::new(),
+    };
+    let mut played = String::new();
+    for line in story.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('>')) {
+        played += &format!("{line}\n");
+        for answer in teller.tell(line) {
+            played += &format!("> {answer}\n");
+        }
+        assert_eq!(teller.board.violations(), Vec::<String>::new(), "after {line}");
+    }
+    let expected: String =
+        story.lines().map(str::trim).filter(|line| !line.is_empty()).map(|line| format!("{line}\n")).collect();
+    assert_eq!(played, expected);
+}
+
+impl Story {
+    fn tell(&mut self, line: &str) -> Vec<String> {
+        let mut words = line.split_whitespace();
+        let verb = words.next().expect("a verb");
+        let rest: Vec<&str> = words.collect();
+        let option = |name: &str| {
+            let start = format!("{name}=");
+            rest.iter().find_map(|word| word.strip_prefix(start.as_str())).map(str::to_owned)
+        };
+        let number = |name: &str| option(name).map(|text| text.parse::<i64>().expect("a number"));
+        match verb {
+            "now" => self.now = rest[0].parse().expect("a time"),
+            "room" => {
+                let size = |name: &str| number(name).map(|size| u64::try_from(size).expect("a size"));
+                self.capacity = Capacity {
+                    slots: u32::try_from(number("slots").unwrap_or(2)).expect("slots"),
+                    cpu_millis: size("cpu"),
+                    memory: size("memory"),
+                };
+                self.board.set_capacity(muster_types::task::Runtime::Process, self.capacity);
+            }
+            "kind" => {
+                let needs = option("needs").unwrap_or_default();
+                let needs = needs.split(',').filter(|need| !need.is_empty()).map(|need| format!("d/{need}")).collect();
+                self.kinds.insert(format!("d/{}", rest[0]), needs);
+                if let Some(priority) = number("priority") {
+                    self.priorities.insert(format!("d/{}", rest[0]), i32::try_from(priority).expect("a priority"));
+                }
+                let graph = KindGraph::new(self.kinds.iter().map(|(kind, needs)| {
+                    (kind.as_str(), needs.iter().map(String::as_str).collect::<Vec<_>>())
+                }));
+                self.board.set_kinds(graph, self.priorities.clone());
+            }
+            "task" => {
+                let flag = |name: &str| rest.contains(&name);
+                let task = TaskView {
+                    uid: self.tasks.len() as u128 + 1,
+                    path: format!("d/{}", rest[0]).into(),
+                    state: State::Ready,
+                    since: self.now,
+                    priority: number("prio").map(|priority| i32::try_from(priority).expect("a priority")),
+                    kind: option("kind").unwrap_or_default(),
+                    addon: option("addon").unwrap_or_default(),
+                    subject: option("subject").unwrap_or_default(),
+                    runtime: None,
+                    need: Need { cpu_millis: 0, memory: u64::try_from(number("memory").unwrap_or(0)).expect("a size") },
+                    isolated: flag("isolated"),
+                    preempt_enabled: flag("preempt"),
+                    preempt_exempt: flag("exempt"),
+                    stopping: false,
+                    rest_until: number("rest").unwrap_or(0),
+                };
+                self.board.observe(&task);
+                self.tasks.insert(rest[0].to_owned(), task);
+            }
+            "state" => {
+                let task = self.tasks.get_mut(rest[0]).expect("a task");
+                task.state = rest[1].parse().expect("a state");
+                task.since = self.now;
+                self.board.observe(task);
+            }
+            "gone" => self.board.forget(self.tasks[rest[0]].uid),
+            "plan" => {
+                let plan = self.board.plan(self.now);
+                let priority = |uid| {
+                    let task = self.tasks.values().find(|task| task.uid == uid).expect("a task");
+                    task.priority.unwrap_or(0)
+                };
+                assert_eq!(Board::plan_violations(&plan, priority), Vec::<String>::new());
+                self.remember(&plan);
+                return describe(&plan);
+            }
+            "why" => {
+                let hold = self.board.why(self.tasks[rest[0]].uid, self.now);
+                return vec![hold.map_or("nothing".to_owned(), |hold| format!("{}: {}", hold.reason(), hold.message()))];
+            }
+            other => panic!("there is no verb {other}"),
+        }
+        Vec::new()
+    }
+
+    /// What was decided is what the tasks say from then on.
+    fn remember(&mut self, plan: &Plan) {
+        for decision in &plan.decisions {
+            let (task, state) = match decision {
+                Decision::Start { task, .. } => (task, State::Pending),
+                Decision::Hold { task, hold } => (task, hold.state()),
+                Decision::Preempt { .. } => continue,
+            };
+            let task = self.tasks.values_mut().find(|known| known.uid == task.uid).expect("a task");
+            task.state = state;
+        }
+    }
+}
+
+fn describe(plan: &Plan) -> Vec<String> {
+    let name = |path: &str| path.trim_start_matches("d/").to_owned();
+    let mut lines: Vec<String> = plan
+        .decisions
+        .iter()
+        .map(|decision| match decision {
+            Decision::Start { task, lent: None } => format!("start {}", name(&task.path)),
+            Decision::Start { task, lent: Some(lent) } => {
+                format!("start {} raised to {} by {}", name(&task.path), lent.priority, name(&lent.by.path))
+            }
+            Decision::Hold { task, hold } => format!("hold {} {}", name(&task.path), hold.reason()),
+            Decision::Preempt { task, by } => format!("preempt {} for {}", name(&task.path), name(&by.path)),
+        })
+        .collect();
+    lines.extend(plan.wake_at.map(|at| format!("wake {at}")));
+    lines
+}
+
+#[test]
+fn the_highest_priority_starts_first_and_then_the_oldest() {
+    play(
+        "room slots=3
+         task low prio=1
+         task high prio=9
+         task older prio=5
+         task newer prio=5
+         plan
+         > start high
+         > start older
+         > start newer
+         > hold low Capacity",
+    );
+}
+
+#[test]
+fn the_kind_gives_the_priority_that_a_task_does_not_ask_for() {
+    play(
+        "room slots=1
+         kind urgent priority=50
+         task plain prio=10
+         task asked kind=urgent prio=5
+         task default kind=urgent
+         plan
+         > start default
+         > hold plain Capacity",
+    );
+}
+
+#[test]
+fn of_one_subject_and_kind_only_one_runs_however_many_wait() {
+    play(
+        "room slots=9
+         kind analyze
+         task one kind=analyze subject=app/x
+         task two kind=analyze subject=app/x
+         task three kind=analyze subject=app/x
+         task elsewhere kind=analyze subject=app/y
+         plan
+         > start one
+         > start elsewhere
+         > hold two Unique
+         > hold three Unique
+         state one Running
+         plan
+         why two
+         > Unique: task d/one of the same subject and kind must end first
+         gone one
+         plan
+         > start two",
+    );
+}
+
+#[test]
+fn kindless_tasks_of_one_subject_exclude_each_other_by_addon() {
+    play(
+        "room slots=9
+         task one addon=a subject=app/x
+         task two addon=a subject=app/x
+         task other addon=b subject=app/x
+         task kind kind=analyze subject=app/x
+         plan
+         > start one
+         > start other
+         > start kind
+         > hold two Unique",
+    );
+}
+
+#[test]
+fn tasks_without_a_subject_exclude_nobody() {
+    play(
+        "room slots=9
+         kind analyze
+         task one kind=analyze
+         task two kind=analyze
+         plan
+         > start one
+         > start two",
+    );
+}
+
+#[test]
+fn a_task_waits_for_the_kinds_it_depends_on_on_the_same_subject() {
+    play(
+        "room slots=9
+         kind language
+         kind analyze needs=language
+         task analysis kind=analyze subject=app/x
+         task discovery kind=language subject=app/x
+         task other kind=analyze subject=app/y
+         plan
+         > start discovery
+         > start other
+         > hold analysis Dependency
+         why analysis
+         > Dependency: task d/discovery (d/language) must complete first
+         gone discovery
+         plan
+         > start analysis",
+    );
+}
+
+#[test]
+fn dependencies_are_transitive_even_over_a_kind_that_has_no_task() {
+    play(
+        "room slots=9
+         kind a
+         kind b needs=a
+         kind c needs=b
+         task last kind=c subject=s
+         task first kind=a subject=s
+         plan
+         > start first
+         > hold last Dependency",
+    );
+}
+
+#[test]
+fn what_depends_on_a_task_raises_it_above_tasks_that_ask_for_more() {
+    play(
+        "room slots=1
+         kind language
+         kind analyze needs=language
+         task discovery kind=language subject=app/x prio=0
+         task middle prio=5
+         task analysis kind=analyze subject=app/x prio=10
+         plan
+         > start discovery raised to 10 by analysis
+         > hold middle Capacity
+         > hold analysis Dependency",
+    );
+}
+
+#[test]
+fn raising_ends_when_what_depended_is_gone() {
+    play(
+        "room slots=1
+         kind language
+         kind analyze needs=language
+         task discovery kind=language subject=app/x prio=0
+         task middle prio=5
+         task analysis kind=analyze subject=app/x prio=10
+         gone analysis
+         plan
+         > start middle
+         > hold discovery Capacity",
+    );
+}
+
+#[test]
+fn an_isolated_task_waits_for_those_that_run_and_nothing_passes_it() {
+    play(
+        "room slots=9
+         task runs prio=9
+         plan
+         > start runs
+         task alone isolated prio=5
+         task later prio=1
+         plan
+         > hold alone Isolated
+         > hold later Isolation
+         state runs Running
+         gone runs
+         plan
+         > start alone
+         task eager prio=99
+         plan
+         > hold eager Isolation
+         gone alone
+         plan
+         > start eager
+         > start later",
+    );
+}
+
+#[test]
+fn two_isolated_tasks_take_turns() {
+    play(
+        "room slots=9
+         task one isolated
+         task two isolated
+         plan
+         > start one
+         > hold two Isolation
+         gone one
+         plan
+         > start two",
+    );
+}
+
+#[test]
+fn tasks_before_an_isolated_one_still_start() {
+    play(
+        "room slots=9
+         task first prio=9
+         task alone isolated prio=5
+         task behind prio=1
+         plan
+         > start first
+         > hold alone Isolated
+         > hold behind Isolation",
+    );
+}
+
+#[test]
+fn what_is_refused_to_one_is_refused_to_all_behind_it_that_need_it() {
+    play(
+        "room slots=9 memory=10
+         task big prio=9 memory=8
+         plan
+         > start big
+         task bigger prio=8 memory=5
+         task small prio=7 memory=1
+         task none prio=6
+         plan
+         > hold bigger Capacity
+         > start none
+         why small
+         > Capacity: not enough memory is free",
+    );
+}
+
+#[test]
+fn a_task_that_can_never_fit_does_not_hold_up_the_others() {
+    play(
+        "room slots=2 memory=10
+         task giant prio=9 memory=11
+         task small prio=1 memory=10
+         plan
+         > hold giant NeverFits
+         > start small
+         why giant
+         > NeverFits: it asks for more than there is; lower spec.resources or enlarge the runtime",
+    );
+}
+
+#[test]
+fn a_blocked_task_that_may_preempts_the_newest_of_the_lowest_after_a_minute() {
+    play(
+        "room slots=3
+         task old prio=1
+         task new prio=1
+         task middle prio=5
+         plan
+         > start middle
+         > start old
+         > start new
+         state old Running
+         now 10
+         state new Running
+         state middle Running
+         task urgent prio=9 preempt
+         plan
+         > hold urgent Capacity
+         > wake 70
+         state urgent QuotaBlocked
+         now 69
+         plan
+         > wake 70
+         now 70
+         plan
+         > preempt new for urgent
+         plan
+         gone new
+         plan
+         > start urgent",
+    );
+}
+
+#[test]
+fn equal_priority_and_exempt_tasks_are_never_preempted() {
+    play(
+        "room slots=2
+         task equal prio=9
+         task exempt prio=1 exempt
+         plan
+         > start equal
+         > start exempt
+         state equal Running
+         state exempt Running
+         task urgent prio=9 preempt
+         plan
+         > hold urgent Capacity
+         > wake 60
+         state urgent QuotaBlocked
+         now 100
+         plan",
+    );
+}
+
+#[test]
+fn preemption_that_would_not_make_enough_room_does_not_happen() {
+    play(
+        "room slots=9 memory=10
+         task small prio=1 memory=2
+         task large prio=9 memory=8 exempt
+         plan
+         > start large
+         > start small
+         state small Running
+         state large Running
+         task urgent prio=8 memory=5 preempt
+         plan
+         > hold urgent Capacity
+         > wake 60
+         state urgent QuotaBlocked
+         now 100
+         plan",
+    );
+}
+
+#[test]
+fn a_task_that_rests_starts_when_its_time_has_come() {
+    play(
+        "task tired rest=60 prio=9
+         task fresh prio=1
+         plan
+         > start fresh
+         > wake 60
+         why tired
+         > Preempted: it rests until 1970-01-01T00:01:00Z
+         now 60
+         plan
+         > start tired",
+    );
+}
+
+#[test]
+fn a_resting_task_still_holds_back_what_depends_on_it() {
+    play(
+        "kind language
+         kind analyze needs=language
+         task discovery kind=language subject=x rest=60
+         task analysis kind=analyze subject=x
+         plan
+         > hold analysis Dependency
+         > wake 60",
+    );
+}

@@ -1,0 +1,295 @@
+//! The directory of an attempt: made once, read without following links, removed whole.
+//!
+//! Programs own what is below their directory and may put anything there, also links to files that are none of their
+//! business. So everything below the work root is opened part by part and no part may be a link.
+
+use std::ffi::OsStr;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use muster_types::attempt::Handle;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use thiserror::Error;
+
+use crate::start_failure::is_file_name;
+
+/// Below the attempt's directory: where its programs run.
+const WORK: &str = "work";
+/// Below the attempt's directory: what they wrote. Made with the first byte.
+const LOGS: &str = "logs";
+
+/// Why a directory could not be made, read or removed.
+#[derive(Debug, Error)]
+pub enum DirError {
+    /// It is there already: the attempt was started before.
+    #[error("the attempt was started before")]
+    Exists,
+    /// It is not there.
+    #[error("the attempt has no directory")]
+    NotFound,
+    /// The handle is no name for a directory.
+    #[error("`{0}` cannot name an attempt's directory")]
+    BadName(String),
+    /// The file system refused.
+    #[error("cannot use the attempt's directory: {0}")]
+    Io(#[from] io::Error),
+}
+
+impl From<Errno> for DirError {
+    fn from(errno: Errno) -> Self {
+        match errno {
+            Errno::EXIST => Self::Exists,
+            Errno::NOENT => Self::NotFound,
+            errno => Self::Io(errno.into()),
+        }
+    }
+}
+
+/// The directories of all attempts.
+#[derive(Debug, Clone)]
+pub struct AttemptDirs {
+    root: PathBuf,
+}
+
+impl AttemptDirs {
+    /// Those below a work root.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// Where all of them are.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where one is, whether it exists or not.
+    pub fn path(&self, handle: &Handle) -> PathBuf {
+        self.root.join(handle.to_string())
+    }
+
+    /// Where a container's log is, once it has written something. For people: programs that do not trust the attempt read
+    /// it with [`AttemptDirs::read_log`].
+    pub fn log_path(&self, handle: &Handle, container: &str) -> PathBuf {
+        self.path(handle).join(LOGS).join(format!("{container}.log"))
+    }
+
+    /// The attempts that have a directory, in no order.
+    pub fn stored(&self) -> io::Result<Vec<Handle>> {
+        let entries = match std::fs::read_dir(&self.root) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut handles = Vec::new();
+        for entry in entries {
+            handles.extend(entry?.file_name().to_str().and_then(parse_handle));
+        }
+        Ok(handles)
+    }
+
+    /// Removes the directory of an attempt and all that is in it; what is not there is removed already. Blocks.
+    ///
+    /// The attempt must have ended: its mark goes with the directory, and starting it would start it again.
+    pub fn remove(&self, handle: &Handle) -> Result<(), DirError> {
+        let name = checked_name(handle)?;
+        let root = match open_dir(CWD, &self.root) {
+            Ok(root) => root,
+            Err(Errno::NOENT) => return Ok(()),
+            Err(errno) => return Err(errno.into()),
+        };
+        // Most attempts leave empty directories, which need no listing.
+        if let Ok(attempt) = open_dir(&root, Path::new(&name)) {
+            rustix::fs::unlinkat(&attempt, WORK, AtFlags::REMOVEDIR).ok();
+        }
+        match rustix::fs::unlinkat(&root, &name, AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(_) => Ok(remove_tree(root.as_fd(), Path::new(&name))?),
+        }
+    }
+
+    /// Makes the directory of an attempt that starts and answers where its programs run.
+    pub(crate) fn create(&self, handle: &Handle) -> Result<PathBuf, DirError> {
+        let path = self.root.join(checked_name(handle)?);
+        let private = Mode::RWXU;
+        match rustix::fs::mkdir(&path, private) {
+            Err(Errno::NOENT) => {
+                DirBuilder::new().recursive(true).mode(0o700).create(&self.root)?;
+                rustix::fs::mkdir(&path, private)?;
+            }
+            made => made?,
+        }
+        let work = path.join(WORK);
+        rustix::fs::mkdir(&work, private)?;
+        Ok(work)
+    }
+
+    /// Opens the directory of logs; `make` makes it.
+    pub(crate) fn open_logs(&self, handle: &Handle, make: bool) -> Result<OwnedFd, DirError> {
+        let root = open_dir(CWD, &self.root)?;
+        let attempt = open_dir(&root, Path::new(&checked_name(handle)?))?;
+        if make {
+            match rustix::fs::mkdirat(&attempt, LOGS, Mode::RWXU) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(open_dir(&attempt, Path::new(LOGS))?)
+    }
+
+    /// Whether an attempt has a directory.
+    pub(crate) fn exists(&self, handle: &Handle) -> bool {
+        self.path(handle).symlink_metadata().is_ok()
+    }
+}
+
+fn checked_name(handle: &Handle) -> Result<String, DirError> {
+    let name = handle.to_string();
+    if is_file_name(&name) { Ok(name) } else { Err(DirError::BadName(name)) }
+}
+
+/// The handle a directory is named after.
+fn parse_handle(name: &str) -> Option<Handle> {
+    let (task, attempt) = name.rsplit_once('-')?;
+    let handle = Handle { task: task.into(), attempt: attempt.parse().ok()? };
+    (is_file_name(name) && handle.to_string() == name).then_some(handle)
+}
+
+fn open_dir(at: impl AsFd, name: &Path) -> Result<OwnedFd, Errno> {
+    rustix::fs::openat(at, name, OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// Removes a directory and all below it, also where a program took away the right to.
+fn remove_tree(parent: BorrowedFd<'_>, name: &Path) -> Result<(), Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let open = || rustix::fs::openat(parent, name, flags, Mode::empty());
+    let allow = || rustix::fs::chmodat(parent, name, Mode::RWXU, AtFlags::empty());
+    let directory = match open() {
+        Err(Errno::NOENT) => return Ok(()),
+        // Not a directory, or a link to one.
+        Err(Errno::NOTDIR | Errno::LOOP) => return unlink(parent, name, AtFlags::empty()),
+        Err(Errno::ACCESS) => {
+            allow()?;
+            open()?
+        }
+        opened => opened?,
+    };
+    let removed = remove_entries(&directory);
+    if removed == Err(Errno::ACCESS) {
+        allow()?;
+        remove_entries(&directory)?;
+    } else {
+        removed?;
+    }
+    unlink(parent, name, AtFlags::REMOVEDIR)
+}
+
+fn remove_entries(directory: &OwnedFd) -> Result<(), Errno> {
+    for entry in Dir::read_from(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name == c"." || name == c".." {
+            continue;
+        }
+        let path = Path::new(OsStr::from_bytes(name.to_bytes()));
+        match entry.file_type() {
+            FileType::Directory | FileType::Unknown => remove_tree(directory.as_fd(), path)?,
+            _ => unlink(directory.as_fd(), path, AtFlags::empty())?,
+        }
+    }
+    Ok(())
+}
+
+fn unlink(parent: BorrowedFd<'_>, name: &Path, flags: AtFlags) -> Result<(), Errno> {
+    match rustix::fs::unlinkat(parent, name, flags) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn handle(task: &str) -> Handle {
+        Handle { task: task.into(), attempt: 2 }
+    }
+
+    fn dirs() -> (tempfile::TempDir, AttemptDirs) {
+        let temp = tempfile::tempdir().unwrap();
+        let dirs = AttemptDirs::new(temp.path().join("deep/root"));
+        (temp, dirs)
+    }
+
+    #[test]
+    fn a_directory_is_made_once() {
+        let (_temp, dirs) = dirs();
+        let work = dirs.create(&handle("a")).unwrap();
+        assert_eq!(work, dirs.root().join("a-2/work"));
+        assert!(work.is_dir());
+        assert_eq!(fs::metadata(dirs.path(&handle("a"))).unwrap().permissions().mode() & 0o777, 0o700);
+        assert!(matches!(dirs.create(&handle("a")), Err(DirError::Exists)));
+    }
+
+    #[test]
+    fn stored_attempts_are_listed_by_their_directories() {
+        let (_temp, dirs) = dirs();
+        assert_eq!(dirs.stored().unwrap(), []);
+        dirs.create(&handle("a-b")).unwrap();
+        for other in ["lost+found", "x", "y-", "z-01", ".hidden-1"] {
+            fs::create_dir(dirs.root().join(other)).unwrap();
+        }
+        assert_eq!(dirs.stored().unwrap(), [handle("a-b")]);
+    }
+
+    #[test]
+    fn removing_takes_everything_and_nothing_behind_links() {
+        let (temp, dirs) = dirs();
+        let kept = temp.path().join("kept");
+        fs::create_dir(&kept).unwrap();
+        fs::write(kept.join("file"), "precious").unwrap();
+        let work = dirs.create(&handle("a")).unwrap();
+        fs::create_dir_all(work.join("closed/inner")).unwrap();
+        fs::write(work.join("closed/inner/file"), "x").unwrap();
+        symlink(&kept, work.join("closed/link")).unwrap();
+        symlink("/nonexistent", work.join("dangling")).unwrap();
+        fs::write(work.join(std::ffi::OsStr::new("odd\nname")), "x").unwrap();
+        fs::set_permissions(work.join("closed"), fs::Permissions::from_mode(0o555)).unwrap();
+        dirs.remove(&handle("a")).unwrap();
+        assert!(!dirs.exists(&handle("a")));
+        assert_eq!(fs::read_to_string(kept.join("file")).unwrap(), "precious");
+        dirs.remove(&handle("a")).unwrap();
+    }
+
+    #[test]
+    fn a_link_in_place_of_an_attempt_is_neither_followed_nor_emptied() {
+        let (temp, dirs) = dirs();
+        let kept = temp.path().join("kept");
+        fs::create_dir_all(kept.join("logs")).unwrap();
+        fs::create_dir_all(kept.join("work")).unwrap();
+        fs::create_dir_all(dirs.root()).unwrap();
+        symlink(&kept, dirs.path(&handle("a"))).unwrap();
+        assert!(dirs.open_logs(&handle("a"), false).is_err());
+        dirs.remove(&handle("a")).unwrap();
+        assert!(kept.join("logs").is_dir() && kept.join("work").is_dir());
+        assert!(!dirs.exists(&handle("a")));
+    }
+
+    #[test]
+    fn names_that_leave_the_root_are_refused() {
+        let (temp, dirs) = dirs();
+        fs::create_dir_all(temp.path().join("x-2/work")).unwrap();
+        for task in ["../../x", "/x", ".."] {
+            assert!(matches!(dirs.remove(&handle(task)), Err(DirError::BadName(_))), "{task}");
+            assert!(matches!(dirs.create(&handle(task)), Err(DirError::BadName(_))), "{task}");
+        }
+        assert!(temp.path().join("x-2/work").is_dir());
+    }
+}

@@ -1,0 +1,76 @@
+//! Starts one program: its own process group, nothing on its input, its whole output in one pipe.
+//!
+//! Through `posix_spawn`, which costs the same however large this process is. Nothing is run between fork and exec, so there
+//! is nothing unsafe here.
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use muster_types::attempt::LaunchContainer;
+use rustix::fd::OwnedFd;
+use rustix::fs::OFlags;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process_group, pidfd_open, waitpid};
+
+use crate::program_path::find_program;
+use crate::start_failure::StartFailure;
+
+/// A program that runs. Its number is that of its process group too.
+#[derive(Debug)]
+pub(crate) struct Spawned {
+    pub(crate) pid: Pid,
+    /// Readable when the program has ended.
+    pub(crate) pidfd: OwnedFd,
+    /// What it writes to its output and its error output, in the order it does. Does not block.
+    pub(crate) output: OwnedFd,
+}
+
+/// Starts a container's program in `work`, with an input that is at its end.
+pub(crate) fn spawn(
+    container: &LaunchContainer,
+    work: &Path,
+    null: &OwnedFd,
+    default_path: &str,
+) -> Result<Spawned, StartFailure> {
+    let [program, arguments @ ..] = container.command.as_slice() else {
+        return Err(StartFailure::permanent(crate::start_failure::Reason::NoCommand, "no command"));
+    };
+    let search = container.env.iter().rev().find(|(key, _)| key == "PATH").map(|(_, value)| value.as_str());
+    let path = find_program(program, search.unwrap_or(default_path), work)?;
+    let resources = |error| StartFailure::of_resources("make a pipe for the output", &error);
+    let (output, input) = output_pipe().map_err(|errno| resources(errno.into()))?;
+    let mut command = Command::new(&path);
+    command
+        .arg0(program)
+        .args(arguments)
+        .env_clear()
+        .envs(container.env.iter().map(|(key, value)| (key, value)))
+        .current_dir(work)
+        .process_group(0)
+        .stdin(null.try_clone().map_err(resources)?)
+        .stdout(input.try_clone().map_err(resources)?)
+        .stderr(Stdio::from(input));
+    let child = command.spawn().map_err(|error| StartFailure::of_spawn(program, &path, &error))?;
+    let pid = Pid::from_child(&child);
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(pidfd) => Ok(Spawned { pid, pidfd, output }),
+        Err(errno) => {
+            end_at_once(pid);
+            Err(StartFailure::of_resources("follow the process", &errno.into()))
+        }
+    }
+}
+
+/// A pipe of which the reading side does not block and the writing side does.
+fn output_pipe() -> Result<(OwnedFd, OwnedFd), rustix::io::Errno> {
+    let (output, input) = pipe_with(PipeFlags::CLOEXEC)?;
+    rustix::fs::fcntl_setfl(&output, OFlags::RDONLY | OFlags::NONBLOCK)?;
+    Ok((output, input))
+}
+
+/// Kills a program that cannot be followed and waits for it.
+pub(crate) fn end_at_once(pid: Pid) {
+    kill_process_group(pid, Signal::KILL).ok();
+    waitpid(Some(pid), WaitOptions::empty()).ok();
+}

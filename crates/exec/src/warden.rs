@@ -1,0 +1,119 @@
+//! Stands above the shepherd so that nothing survives, whichever of the two is killed.
+//!
+//! The warden is the subreaper of everything the shepherd starts. It waits for the shepherd to end; if that leaves anything
+//! behind, because the shepherd was killed, the warden kills it, then ends too. The shepherd in turn ends everything when
+//! the warden is gone. If the server is gone and the shepherd does not end by itself, the warden ends it.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, getpid, getppid, pidfd_open, set_child_subreaper, setsid};
+
+use crate::household::end_descendants;
+
+/// The variable by which the program that is named as the shepherd knows that it is one. Whoever starts it sets it to any
+/// value; what the value means is between the warden and the shepherd.
+pub const SHEPHERD_VARIABLE: &str = "MUSTER_SHEPHERD";
+
+/// How long the shepherd may take to end everything once the server is gone.
+const SHEPHERD_GRACE: Duration = Duration::from_secs(10);
+/// How long what was killed may take to be gone.
+const LAST_WAIT: Duration = Duration::from_secs(5);
+
+/// What this process is.
+#[derive(Debug)]
+pub(crate) enum Role {
+    Warden,
+    /// The one below, with a descriptor that is readable when the warden is gone; none if it is gone already.
+    Shepherd {
+        warden: Option<OwnedFd>,
+    },
+}
+
+impl Role {
+    pub(crate) fn of_this_process() -> Self {
+        let value = std::env::var(SHEPHERD_VARIABLE).ok();
+        let Some(warden) = value.as_deref().and_then(|value| value.strip_prefix("below:")) else {
+            return Self::Warden;
+        };
+        let parent = getppid().filter(|parent| parent.to_string() == warden);
+        let warden = parent.and_then(|parent| pidfd_open(parent, PidfdFlags::empty()).ok());
+        // The number could have been used again between the two calls, unless it is still the parent's.
+        Self::Shepherd { warden: warden.filter(|_| getppid() == parent) }
+    }
+}
+
+/// The whole life of a warden.
+pub(crate) fn run() -> ExitCode {
+    match guard() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn guard() -> io::Result<()> {
+    rustix::thread::set_name(c"muster-warden").ok();
+    // Keys pressed on the server's terminal are not for the programs.
+    setsid().ok();
+    set_child_subreaper(Some(getpid()))?;
+    let server = getppid().and_then(|parent| pidfd_open(parent, PidfdFlags::empty()).ok());
+    let shepherd = start_shepherd()?;
+    // Only the shepherd holds the socket, so that it closes when the shepherd ends.
+    close_input()?;
+    wait_for_shepherd(shepherd, server)?;
+    end_descendants(Instant::now() + LAST_WAIT);
+    Ok(())
+}
+
+fn start_shepherd() -> io::Result<Child> {
+    let mut arguments = std::env::args_os();
+    let name = arguments.next().unwrap_or_else(|| OsString::from("shepherd"));
+    // The file this process runs, even if it was replaced meanwhile.
+    Command::new("/proc/self/exe")
+        .arg0(name)
+        .args(arguments)
+        .env(SHEPHERD_VARIABLE, format!("below:{}", getpid()))
+        .stdin(Stdio::inherit())
+        .spawn()
+}
+
+fn wait_for_shepherd(mut shepherd: Child, server: Option<OwnedFd>) -> io::Result<()> {
+    let ended = pidfd_open(Pid::from_child(&shepherd), PidfdFlags::empty())?;
+    let mut server = server;
+    let mut kill_at = None;
+    loop {
+        let left = kill_at.map(|at: Instant| at.saturating_duration_since(Instant::now()));
+        if left.is_some_and(|left| left.is_zero()) {
+            shepherd.kill()?;
+            kill_at = None;
+        }
+        let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+        let mut fds = vec![PollFd::new(&ended, PollFlags::IN)];
+        fds.extend(server.as_ref().map(|server| PollFd::new(server, PollFlags::IN)));
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        if fds[0].revents().contains(PollFlags::IN) {
+            shepherd.wait()?;
+            return Ok(());
+        }
+        if fds.get(1).is_some_and(|fd| fd.revents().contains(PollFlags::IN)) {
+            server = None;
+            kill_at = Some(Instant::now() + SHEPHERD_GRACE);
+        }
+    }
+}
+
+/// Puts nothing in place of this process's input.
+pub(crate) fn close_input() -> io::Result<()> {
+    let null = rustix::fs::openat(CWD, "/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    Ok(rustix::stdio::dup2_stdin(&null)?)
+}

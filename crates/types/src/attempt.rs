@@ -1,0 +1,139 @@
+//! One try at a task on one executor: what is to be run, and what was seen of it.
+//!
+//! A runtime carries out what was committed and reports what it sees; it decides nothing. An attempt is named by its
+//! [`Handle`], so starting one twice starts it once and stopping one that is gone does nothing.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::millis::Millis;
+
+/// Names one attempt at one task, for ever.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Handle {
+    /// Uid of the task.
+    pub task: String,
+    /// Number of the attempt, from 1.
+    pub attempt: u32,
+}
+
+impl fmt::Display for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.task, self.attempt)
+    }
+}
+
+/// An attempt to be carried out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Launch {
+    /// Its name.
+    pub handle: Handle,
+    /// What runs, the leading container first. Never empty.
+    pub containers: Vec<LaunchContainer>,
+    /// The attempt is ended after this time.
+    pub timeout: Option<Duration>,
+    /// Time between asking to end and ending.
+    pub kill_timeout: Duration,
+    /// Limits, where the machine can enforce them.
+    pub limits: Limits,
+}
+
+/// One program of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaunchContainer {
+    /// Unique within the attempt; names its log.
+    pub name: String,
+    /// The program and its arguments. Never empty.
+    pub command: Vec<String>,
+    /// Its whole environment.
+    pub env: Vec<(String, String)>,
+}
+
+/// Limits of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Limits {
+    /// Thousandths of a core.
+    pub cpu_millis: Option<u64>,
+    /// Bytes.
+    pub memory: Option<u64>,
+}
+
+/// What was observed of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fact {
+    /// Which attempt.
+    pub handle: Handle,
+    /// When.
+    pub at: Millis,
+    /// What.
+    pub what: Observation,
+}
+
+/// What can be observed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Observation {
+    /// All its programs run.
+    Started,
+    /// It could not be started; nothing of it runs.
+    StartFailed {
+        /// CamelCase, for machines: `NoCommand`, `CommandNotFound`, `NotPermitted`, `WorkDirectory`, …
+        reason: String,
+        /// For people.
+        message: String,
+        /// True if trying again may help.
+        transient: bool,
+    },
+    /// It ended and all its logs are stored.
+    Ended(Ending),
+    /// The runtime no longer knows it: it will never end.
+    Lost {
+        /// Why, for people.
+        message: String,
+    },
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ending {
+    /// How each container ended, the leading one first.
+    pub containers: Vec<ContainerEnding>,
+    /// Why the runtime ended it, if it did.
+    pub cause: Cause,
+    /// When the leading container ended.
+    pub at: Millis,
+    /// For people, where the codes do not say it all: which sidecar failed first, why the log could not be written,
+    /// that memory ran out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// Who ended an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Cause {
+    /// Its own programs.
+    Itself,
+    /// It took longer than its timeout.
+    Timeout,
+    /// It was told to stop.
+    Stopped,
+    /// Its log could not be written.
+    LogFailed,
+}
+
+/// How one container ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContainerEnding {
+    /// Which one.
+    pub name: String,
+    /// Exit code; 128 + signal if a signal ended it.
+    pub exit_code: i32,
+    /// The signal, if one ended it.
+    pub signal: Option<i32>,
+    /// It was killed because the leading container ended. Its code then says nothing about the attempt; a sidecar that
+    /// is not leftover and ended with a code other than 0 failed before the leading container ended.
+    pub killed_as_leftover: bool,
+    /// How much it wrote. Less may be kept: logs have a cap, and their oldest part goes first.
+    pub log_bytes: u64,
+}

@@ -1,0 +1,13 @@
+//! Input that is wrong, over plain HTTP: each gets the right code, a `Status` that names field and reason, and
+//! nothing changes.
+
+mod access;
+mod bodies;
+mod limits;
+mod metadata;
+mod patches;
+mod paths;
+mod place;
+mod queries;
+mod watches;
+mod writes;
