@@ -1,6 +1,7 @@
 //! `kubectl delete` of one, some and all objects, and finalizers.
 
 use muster_e2e::kubectl::{Kubectl, manifest, task};
+use muster_e2e::wait::{SOON, wait_for};
 
 fn with_tasks(names: &[&str]) -> Kubectl {
     let kubectl = Kubectl::current();
@@ -98,9 +99,10 @@ fn delete_with_force_removes_at_once() {
 fn delete_waits_for_finalizers() {
     let kubectl = Kubectl::current();
     kubectl.given(manifest("Task", "{name: a, finalizers: [example.com/hold]}", "{kind: k}")).ok("create -f -");
-    kubectl.ok("delete task a --wait=false");
-    assert_ne!(kubectl.field("task/a", ".metadata.deletionTimestamp"), "");
     let waiting = kubectl.start("delete task a --timeout=20s");
+    wait_for("the task to be marked", SOON, || {
+        !kubectl.field("task/a", ".metadata.deletionTimestamp").is_empty()
+    });
     kubectl.ok(r#"patch task a --type=merge -p '{"metadata":{"finalizers":null}}'"#);
     let transcript = waiting.finish();
     assert_eq!((transcript.code, &*names(&kubectl)), (Some(0), ""), "{transcript}");

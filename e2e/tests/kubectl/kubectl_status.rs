@@ -49,7 +49,7 @@ fn patch_of_the_spec_counts_as_a_generation() {
 fn create_with_a_status_stores_none() {
     let kubectl = Kubectl::current();
     kubectl.given(format!("{}status: {{state: Running}}\n", task("a", "{kind: k}"))).ok("create -f -");
-    assert_eq!(kubectl.field("task/a", ".status"), "");
+    assert_eq!(kubectl.field("task/a", ".status.state"), "");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! A name or a pattern of names: which kinds an addon serves, which addons an extension extends (seed 000, H47, H49).
 //!
 //! Text of letters, digits, `-`, `_` and `.` is a name and matches only itself. Anything else is a regular expression that
-//! must match the *whole* name: `analyzer|scanner`, `java-.*`. The empty text matches nothing.
+//! must match the *whole* name: `analyzer|scanner`, `java-.*`. The empty text matches nothing, and the empty name is
+//! matched by nothing.
 //!
 //! The seed took `.` for a regular expression. Names here may have dots, and `java.analyzer` must not match
 //! `javaxanalyzer`; who wants any character in its place writes `java(.)analyzer`.
@@ -58,10 +59,11 @@ impl NamePattern {
 
     /// True if this name is meant.
     pub fn matches(&self, name: &str) -> bool {
-        match &self.expression {
+        let fits = || match &self.expression {
             Some(expression) => expression.is_match(name.as_bytes()),
-            None => self.text == name && !name.is_empty(),
-        }
+            None => self.text == name,
+        };
+        !name.is_empty() && fits()
     }
 
     /// True if only one name can match, or none.

@@ -21,7 +21,7 @@ use crate::capacity::{Capacity, Rooms};
 use crate::group::{Group, GroupId, GroupKey, Rank, Slot};
 use crate::kinds::KindGraph;
 use crate::names::Names;
-use crate::settings::Settings;
+use crate::settings::{Rule, Settings};
 use crate::view::{Need, TaskView};
 
 /// A task on the board.
@@ -131,7 +131,9 @@ impl Board {
             State::Created | State::Succeeded | State::Failed | State::Canceled => return,
             State::Pending => Phase::Pending,
             State::Running => Phase::Running,
-            State::Ready | State::Postponed | State::QuotaBlocked if task.rest_until > 0 => {
+            State::Ready | State::Postponed | State::QuotaBlocked
+                if task.rest_until > 0 && self.settings.keeps(Rule::Rest) =>
+            {
                 Phase::Resting(task.rest_until)
             }
             State::Ready | State::Postponed | State::QuotaBlocked => Phase::Waiting(task.state),
@@ -143,7 +145,7 @@ impl Board {
             path: task.path.clone(),
             phase,
             since: task.since,
-            priority: task.priority.or(kind_priority).unwrap_or(0),
+            priority: self.asked_priority(task.priority.or(kind_priority).unwrap_or(0)),
             group,
             runtime: task.runtime.unwrap_or(self.settings.default_runtime),
             need: task.need,
@@ -221,6 +223,11 @@ impl Board {
 
     pub(crate) fn entries(&self) -> impl Iterator<Item = (Slot, &Entry)> {
         self.slots.values().filter_map(|slot| Some((*slot, self.entry(*slot)?)))
+    }
+
+    /// The priority that counts.
+    fn asked_priority(&self, asked: i32) -> i32 {
+        if self.settings.keeps(Rule::Order) { asked } else { -asked }
     }
 
     /// The group a task belongs to.
@@ -353,14 +360,16 @@ impl Board {
 
     /// The highest priority among waiting tasks that depend on this group.
     fn refresh_boost(&mut self, group: GroupId) {
-        let lenders = self.dependents_of(group);
+        let lenders =
+            if self.settings.keeps(Rule::Escalation) { self.dependents_of(group) } else { Vec::new() };
         let lent = lenders.into_iter().filter_map(|other| self.groups[other as usize].highest()).max();
         self.groups[group as usize].boost = lent.unwrap_or(i32::MIN);
     }
 
     /// Offers the head of a group, if the rules between groups let it start.
     pub(crate) fn refresh_offer(&mut self, group: GroupId) {
-        let offer = if self.groups[group as usize].is_taken() || self.blocker_of(group).is_some() {
+        let taken = self.groups[group as usize].is_taken() && self.settings.keeps(Rule::Unique);
+        let offer = if taken || self.blocker_of(group).is_some() {
             None
         } else {
             self.groups[group as usize].head()
@@ -394,6 +403,9 @@ impl Board {
     /// A group this one waits for.
     pub(crate) fn blocker_of(&self, group: GroupId) -> Option<GroupId> {
         let GroupKey::Exclusive { subject, kind: Some(kind), .. } = self.groups[group as usize].key else { return None };
+        if !self.settings.keeps(Rule::Dependency) {
+            return None;
+        }
         self.subjects.get(&subject)?.iter().copied().find(|other| {
             let other_group = &self.groups[*other as usize];
             let GroupKey::Exclusive { kind: Some(other_kind), .. } = other_group.key else { return false };

@@ -11,6 +11,7 @@ use muster_types::State;
 use crate::board::{Board, Phase};
 use crate::capacity::Lack;
 use crate::group::{GroupKey, Slot};
+use crate::settings::Rule;
 
 /// What was decided.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -180,7 +181,11 @@ impl Board {
     fn choose_starts(&mut self, now: i64, plan: &mut Plan) {
         let mut after = None;
         let (mut starts, mut holds, mut preempted) = (0, 0, false);
-        while starts < self.settings.starts_per_pass && self.isolated_active == 0 && !self.rooms.all_closed() {
+        let isolates = self.settings.keeps(Rule::Isolated);
+        while starts < self.settings.starts_per_pass
+            && (self.isolated_active == 0 || !isolates)
+            && !self.rooms.all_closed()
+        {
             let next = match after {
                 None => self.offered.first_key_value(),
                 Some(after) => self.offered.range((std::ops::Bound::Excluded(after), std::ops::Bound::Unbounded)).next(),
@@ -191,7 +196,7 @@ impl Board {
             let slot = rank.2;
             let Some(entry) = self.entry(slot) else { continue };
             let (runtime, need) = (entry.runtime, entry.need);
-            if entry.isolated && self.rooms.taken() > 0 {
+            if entry.isolated && self.rooms.taken() > 0 && isolates {
                 // Nothing behind it starts either, so that it will have its turn.
                 let hold = Hold::Isolated { running: self.rooms.taken() };
                 self.hold(slot, hold, plan);
@@ -204,7 +209,7 @@ impl Board {
                 continue;
             }
             let lack = room.ask(need);
-            if !lack.any() {
+            if !lack.any() || !self.settings.keeps(Rule::Capacity) {
                 plan.decisions.push(self.start(slot, rank.0));
                 starts += 1;
                 // The group may offer its next task, before or behind this place.
@@ -248,7 +253,8 @@ impl Board {
             return false;
         }
         let (priority, runtime, need) = (entry.priority, entry.runtime, entry.need);
-        let lower = self.victims.iter().take_while(|(other, ..)| *other < priority).map(|(.., slot)| *slot);
+        let only_lower = self.settings.keeps(Rule::Preemption);
+        let lower = self.victims.iter().take_while(|(other, ..)| *other < priority || !only_lower).map(|(.., slot)| *slot);
         let same_room = |slot: &Slot| self.entry(*slot).is_some_and(|entry| entry.runtime == runtime);
         let candidates: Vec<Slot> = lower.filter(same_room).collect();
         let needs = |slots: &[Slot]| {

@@ -17,6 +17,57 @@ pub struct Settings {
     pub holds_per_pass: usize,
     /// Tasks that one pass starts at most.
     pub starts_per_pass: usize,
+    /// A rule that is not kept, to see that the simulation notices.
+    #[cfg(feature = "sabotage")]
+    pub without: Option<Rule>,
+}
+
+/// A rule of the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// Higher effective priority first, then age.
+    Order,
+    /// One of a subject and kind at a time.
+    Unique,
+    /// What is depended on ends first.
+    Dependency,
+    /// What is depended on is raised.
+    Escalation,
+    /// Isolated tasks run alone.
+    Isolated,
+    /// No more than there is room for.
+    Capacity,
+    /// Only lower priorities are preempted.
+    Preemption,
+    /// A preempted task rests.
+    Rest,
+}
+
+impl Rule {
+    /// All rules.
+    pub const ALL: [Self; 8] = [
+        Self::Order,
+        Self::Unique,
+        Self::Dependency,
+        Self::Escalation,
+        Self::Isolated,
+        Self::Capacity,
+        Self::Preemption,
+        Self::Rest,
+    ];
+}
+
+impl Settings {
+    /// True if the rule is kept; always, outside of sabotage.
+    pub(crate) fn keeps(&self, rule: Rule) -> bool {
+        #[cfg(feature = "sabotage")]
+        return self.without != Some(rule);
+        #[cfg(not(feature = "sabotage"))]
+        {
+            let _ = rule;
+            true
+        }
+    }
 }
 
 impl Default for Settings {
@@ -28,6 +79,8 @@ impl Default for Settings {
             preempt_rest: 60,
             holds_per_pass: 16,
             starts_per_pass: 1024,
+            #[cfg(feature = "sabotage")]
+            without: None,
         }
     }
 }

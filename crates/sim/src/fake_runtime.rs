@@ -1,0 +1,132 @@
+//! A runtime whose attempts live and die by the dice.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use muster_ports::clock::Millis;
+use muster_ports::runtime::{
+    Cause, ContainerEnding, Ending, Fact, Handle, Launch, Observation, Runtime,
+};
+use parking_lot::Mutex;
+
+use crate::dice::Dice;
+
+/// Attempts that are alive, and what was asked for since somebody looked.
+#[derive(Clone, Default)]
+pub struct FakeRuntime(Arc<Mutex<Inner>>);
+
+#[derive(Default)]
+struct Inner {
+    live: BTreeMap<Handle, Life>,
+    started: Vec<Handle>,
+    twice: Vec<Handle>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Life {
+    /// Accepted, nothing reported yet.
+    New,
+    /// Reported as running.
+    Runs,
+    /// Told to end.
+    Stopping,
+}
+
+impl Runtime for FakeRuntime {
+    fn start(&self, launch: Launch) {
+        let mut inner = self.0.lock();
+        if inner.live.contains_key(&launch.handle) {
+            inner.twice.push(launch.handle.clone());
+        }
+        inner.live.entry(launch.handle.clone()).or_insert(Life::New);
+        inner.started.push(launch.handle);
+    }
+
+    fn stop(&self, handle: &Handle, _grace: Duration) {
+        if let Some(life) = self.0.lock().live.get_mut(handle) {
+            *life = Life::Stopping;
+        }
+    }
+
+    fn remove(&self, _handle: &Handle) {}
+}
+
+impl FakeRuntime {
+    /// Attempts that are alive.
+    pub fn live(&self) -> Vec<Handle> {
+        self.0.lock().live.keys().cloned().collect()
+    }
+
+    /// Attempts started since the last call, in order.
+    pub fn take_started(&self) -> Vec<Handle> {
+        std::mem::take(&mut self.0.lock().started)
+    }
+
+    /// Attempts that were started while they were alive.
+    pub fn started_twice(&self) -> Vec<Handle> {
+        self.0.lock().twice.clone()
+    }
+
+    /// The server died, and every attempt with it.
+    pub fn die(&self) {
+        let mut inner = self.0.lock();
+        inner.live.clear();
+        inner.started.clear();
+    }
+
+    /// Some attempts move on; what is reported of it.
+    pub fn move_on(&self, dice: &mut Dice, now: Millis) -> Vec<Fact> {
+        let mut inner = self.0.lock();
+        let mut facts = Vec::new();
+        let handles: Vec<_> = inner.live.iter().map(|(handle, life)| (handle.clone(), *life)).collect();
+        for (handle, life) in handles {
+            let fact = |what| Fact { handle: handle.clone(), at: now, what };
+            match life {
+                Life::New if dice.once_in(12) => {
+                    inner.live.remove(&handle);
+                    let transient = dice.once_in(2);
+                    let (reason, message) = ("CommandNotFound".to_owned(), "no such command".to_owned());
+                    facts.push(fact(Observation::StartFailed { reason, message, transient }));
+                }
+                Life::New if dice.once_in(2) => {
+                    inner.live.insert(handle.clone(), Life::Runs);
+                    // News that it runs may get lost; that it ended may not.
+                    if !dice.once_in(8) {
+                        facts.push(fact(Observation::Started));
+                    }
+                }
+                Life::Runs if dice.once_in(4) => {
+                    inner.live.remove(&handle);
+                    facts.push(fact(ended(dice, Cause::Itself, now)));
+                }
+                Life::Runs if dice.once_in(60) => {
+                    inner.live.remove(&handle);
+                    facts.push(fact(Observation::Lost { message: "the executor is gone".to_owned() }));
+                }
+                Life::Stopping if dice.once_in(2) => {
+                    inner.live.remove(&handle);
+                    facts.push(fact(ended(dice, Cause::Stopped, now)));
+                }
+                Life::New | Life::Runs | Life::Stopping => {}
+            }
+        }
+        facts
+    }
+}
+
+fn ended(dice: &mut Dice, cause: Cause, now: Millis) -> Observation {
+    let cause = if cause == Cause::Itself && dice.once_in(10) { Cause::Timeout } else { cause };
+    let exit_code = match cause {
+        Cause::Timeout | Cause::Stopped => 143,
+        Cause::Itself | Cause::LogFailed => [0, 0, 0, 0, 1, 137][usize::try_from(dice.below(6)).unwrap_or(0)],
+    };
+    let container = ContainerEnding {
+        name: "addon".to_owned(),
+        exit_code,
+        signal: (exit_code > 128).then_some(exit_code - 128),
+        killed_as_leftover: false,
+        log_bytes: 1,
+    };
+    Observation::Ended(Ending { containers: vec![container], cause, at: now })
+}
