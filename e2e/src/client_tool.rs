@@ -11,7 +11,7 @@ use crate::lines::Lines;
 use crate::wait::{SOON, holds_within};
 
 /// Longest time one command may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A program with its environment and, if it reads one, its input.
 #[derive(Debug, Clone)]
@@ -170,7 +170,7 @@ impl fmt::Display for Transcript {
             write!(text, "--- standard error\n{}", self.stderr)?;
         }
         let ended = self.code.map_or("killed".to_owned(), |code| format!("code {code}"));
-        write!(f, "{text}--- {ended}\n")
+        writeln!(f, "{text}--- {ended}")
     }
 }
 

@@ -9,5 +9,6 @@ pub mod client_tool;
 pub mod http;
 pub mod kubectl;
 pub mod lines;
+pub mod load;
 pub mod server;
 pub mod wait;

@@ -29,12 +29,12 @@ async fn tasks() -> Api<DynamicObject> {
     Api::namespaced_with(connect(server).await, &server.new_namespace(), &task_kind())
 }
 
-fn task(name: &str, spec: Value) -> DynamicObject {
+fn task(name: &str, spec: &Value) -> DynamicObject {
     DynamicObject::new(name, &task_kind()).data(json!({ "spec": spec }))
 }
 
 async fn create(api: &Api<DynamicObject>, name: &str) -> DynamicObject {
-    let made = api.create(&PostParams::default(), &task(name, json!({ "kind": "k" }))).await;
+    let made = api.create(&PostParams::default(), &task(name, &json!({ "kind": "k" }))).await;
     made.expect("a task can be created")
 }
 
@@ -76,6 +76,18 @@ async fn discovery_finds_the_kinds_in_both_forms() {
 }
 
 #[tokio::test]
+async fn discovery_of_everything_holds_no_empty_group() {
+    let client = connect(Server::shared()).await;
+    let old = kube::Discovery::new(client.clone()).run().await.unwrap();
+    let aggregated = kube::Discovery::new(client).run_aggregated().await.unwrap();
+    for discovery in [old, aggregated] {
+        for group in discovery.groups() {
+            assert!(!group.recommended_resources().is_empty(), "{} is empty", group.name());
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_is_created_is_read_back() {
     let api = tasks().await;
     let made = create(&api, "a").await;
@@ -108,7 +120,8 @@ async fn merge_and_strategic_patches_are_carried_out() {
     create(&api, "a").await;
     let params = PatchParams::default();
     api.patch("a", &params, &Patch::Merge(json!({"spec": {"priority": 1}}))).await.unwrap();
-    let patched = api.patch("a", &params, &Patch::Strategic(json!({"spec": {"locator": "here"}}))).await.unwrap();
+    let patched =
+        api.patch("a", &params, &Patch::Strategic(json!({"spec": {"locator": "here"}}))).await.unwrap();
     assert_eq!(patched.data["spec"], json!({"kind": "k", "priority": 1, "locator": "here"}));
 }
 
@@ -142,7 +155,7 @@ async fn lists_are_paged_at_one_revision() {
     let (mut names, mut versions) = (Vec::new(), Vec::new());
     loop {
         let page = api.list(&params).await.unwrap();
-        names.extend(page.items.iter().map(|item| item.name_any()));
+        names.extend(page.items.iter().map(kube::ResourceExt::name_any));
         versions.extend(page.metadata.resource_version.clone());
         create(&api, &format!("u{}", names.len())).await;
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
@@ -159,16 +172,15 @@ async fn lists_are_paged_at_one_revision() {
 async fn lists_are_chosen_by_labels_and_fields() {
     let api = tasks().await;
     for (name, color) in [("a", "red"), ("b", "green")] {
-        let mut object = task(name, json!({ "kind": "k" }));
+        let mut object = task(name, &json!({ "kind": "k" }));
         object.labels_mut().insert("color".into(), color.into());
         api.create(&PostParams::default(), &object).await.unwrap();
     }
-    for params in [
-        ListParams::default().labels("color=green"),
-        ListParams::default().fields("metadata.name=b"),
-    ] {
+    for params in
+        [ListParams::default().labels("color=green"), ListParams::default().fields("metadata.name=b")]
+    {
         let listed = api.list(&params).await.unwrap();
-        assert_eq!(listed.iter().map(|item| item.name_any()).collect::<Vec<_>>(), ["b"]);
+        assert_eq!(listed.iter().map(kube::ResourceExt::name_any).collect::<Vec<_>>(), ["b"]);
     }
 }
 

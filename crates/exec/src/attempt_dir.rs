@@ -3,25 +3,26 @@
 //! Programs own what is below their directory and may put anything there, also links to files that are none of their
 //! business. So everything below the work root is opened part by part and no part may be a link.
 
-use std::ffi::OsStr;
 use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use muster_types::attempt::Handle;
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use thiserror::Error;
 
+use crate::remove_tree::remove_tree;
+use crate::spares::{Filling, Spares};
 use crate::start_failure::is_file_name;
 
 /// Below the attempt's directory: where its programs run.
-const WORK: &str = "work";
+pub(crate) const WORK: &str = "work";
 /// Below the attempt's directory: what they wrote. Made with the first byte.
-const LOGS: &str = "logs";
+pub(crate) const LOGS: &str = "logs";
 
 /// Why a directory could not be made, read or removed.
 #[derive(Debug, Error)]
@@ -53,13 +54,14 @@ impl From<Errno> for DirError {
 /// The directories of all attempts.
 #[derive(Debug, Clone)]
 pub struct AttemptDirs {
-    root: PathBuf,
+    root: Arc<Path>,
+    spares: Arc<Filling>,
 }
 
 impl AttemptDirs {
     /// Those below a work root.
-    pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+    pub fn new(root: impl AsRef<Path>) -> Self {
+        Self { root: root.as_ref().into(), spares: Arc::default() }
     }
 
     /// Where all of them are.
@@ -102,19 +104,20 @@ impl AttemptDirs {
             Err(Errno::NOENT) => return Ok(()),
             Err(errno) => return Err(errno.into()),
         };
-        // Most attempts leave empty directories, which need no listing.
-        if let Ok(attempt) = open_dir(&root, Path::new(&name)) {
-            rustix::fs::unlinkat(&attempt, WORK, AtFlags::REMOVEDIR).ok();
+        let name = Path::new(&name);
+        if self.spares.keep(root.as_fd(), name) {
+            return Ok(());
         }
-        match rustix::fs::unlinkat(&root, &name, AtFlags::REMOVEDIR) {
-            Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(_) => Ok(remove_tree(root.as_fd(), Path::new(&name))?),
-        }
+        Ok(remove_tree(root.as_fd(), name)?)
     }
 
     /// Makes the directory of an attempt that starts and answers where its programs run.
-    pub(crate) fn create(&self, handle: &Handle) -> Result<PathBuf, DirError> {
+    pub(crate) fn create(&self, handle: &Handle, spares: &mut Spares) -> Result<PathBuf, DirError> {
         let path = self.root.join(checked_name(handle)?);
+        let work = path.join(WORK);
+        if spares.take(&self.root, &path)? {
+            return Ok(work);
+        }
         let private = Mode::RWXU;
         match rustix::fs::mkdir(&path, private) {
             Err(Errno::NOENT) => {
@@ -123,7 +126,6 @@ impl AttemptDirs {
             }
             made => made?,
         }
-        let work = path.join(WORK);
         rustix::fs::mkdir(&work, private)?;
         Ok(work)
     }
@@ -163,54 +165,6 @@ fn open_dir(at: impl AsFd, name: &Path) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(at, name, OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// Removes a directory and all below it, also where a program took away the right to.
-fn remove_tree(parent: BorrowedFd<'_>, name: &Path) -> Result<(), Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let open = || rustix::fs::openat(parent, name, flags, Mode::empty());
-    let allow = || rustix::fs::chmodat(parent, name, Mode::RWXU, AtFlags::empty());
-    let directory = match open() {
-        Err(Errno::NOENT) => return Ok(()),
-        // Not a directory, or a link to one.
-        Err(Errno::NOTDIR | Errno::LOOP) => return unlink(parent, name, AtFlags::empty()),
-        Err(Errno::ACCESS) => {
-            allow()?;
-            open()?
-        }
-        opened => opened?,
-    };
-    let removed = remove_entries(&directory);
-    if removed == Err(Errno::ACCESS) {
-        allow()?;
-        remove_entries(&directory)?;
-    } else {
-        removed?;
-    }
-    unlink(parent, name, AtFlags::REMOVEDIR)
-}
-
-fn remove_entries(directory: &OwnedFd) -> Result<(), Errno> {
-    for entry in Dir::read_from(directory)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        if name == c"." || name == c".." {
-            continue;
-        }
-        let path = Path::new(OsStr::from_bytes(name.to_bytes()));
-        match entry.file_type() {
-            FileType::Directory | FileType::Unknown => remove_tree(directory.as_fd(), path)?,
-            _ => unlink(directory.as_fd(), path, AtFlags::empty())?,
-        }
-    }
-    Ok(())
-}
-
-fn unlink(parent: BorrowedFd<'_>, name: &Path, flags: AtFlags) -> Result<(), Errno> {
-    match rustix::fs::unlinkat(parent, name, flags) {
-        Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(errno) => Err(errno),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -231,18 +185,18 @@ mod tests {
     #[test]
     fn a_directory_is_made_once() {
         let (_temp, dirs) = dirs();
-        let work = dirs.create(&handle("a")).unwrap();
+        let work = dirs.create(&handle("a"), &mut Spares::default()).unwrap();
         assert_eq!(work, dirs.root().join("a-2/work"));
         assert!(work.is_dir());
         assert_eq!(fs::metadata(dirs.path(&handle("a"))).unwrap().permissions().mode() & 0o777, 0o700);
-        assert!(matches!(dirs.create(&handle("a")), Err(DirError::Exists)));
+        assert!(matches!(dirs.create(&handle("a"), &mut Spares::default()), Err(DirError::Exists)));
     }
 
     #[test]
     fn stored_attempts_are_listed_by_their_directories() {
         let (_temp, dirs) = dirs();
         assert_eq!(dirs.stored().unwrap(), []);
-        dirs.create(&handle("a-b")).unwrap();
+        dirs.create(&handle("a-b"), &mut Spares::default()).unwrap();
         for other in ["lost+found", "x", "y-", "z-01", ".hidden-1"] {
             fs::create_dir(dirs.root().join(other)).unwrap();
         }
@@ -255,12 +209,12 @@ mod tests {
         let kept = temp.path().join("kept");
         fs::create_dir(&kept).unwrap();
         fs::write(kept.join("file"), "precious").unwrap();
-        let work = dirs.create(&handle("a")).unwrap();
+        let work = dirs.create(&handle("a"), &mut Spares::default()).unwrap();
         fs::create_dir_all(work.join("closed/inner")).unwrap();
         fs::write(work.join("closed/inner/file"), "x").unwrap();
         symlink(&kept, work.join("closed/link")).unwrap();
         symlink("/nonexistent", work.join("dangling")).unwrap();
-        fs::write(work.join(std::ffi::OsStr::new("odd\nname")), "x").unwrap();
+        fs::write(work.join("odd\nname"), "x").unwrap();
         fs::set_permissions(work.join("closed"), fs::Permissions::from_mode(0o555)).unwrap();
         dirs.remove(&handle("a")).unwrap();
         assert!(!dirs.exists(&handle("a")));
@@ -288,7 +242,7 @@ mod tests {
         fs::create_dir_all(temp.path().join("x-2/work")).unwrap();
         for task in ["../../x", "/x", ".."] {
             assert!(matches!(dirs.remove(&handle(task)), Err(DirError::BadName(_))), "{task}");
-            assert!(matches!(dirs.create(&handle(task)), Err(DirError::BadName(_))), "{task}");
+            assert!(matches!(dirs.create(&handle(task), &mut Spares::default()), Err(DirError::BadName(_))), "{task}");
         }
         assert!(temp.path().join("x-2/work").is_dir());
     }

@@ -225,8 +225,8 @@ fn find_hierarchies(controller: &str, mounts: &str, own: &str) -> Vec<Hierarchy>
         let Some(path) = own.lines().find_map(|line| own_path(line, (!unified).then_some(controller))) else {
             continue;
         };
-        let relative = Path::new(path).strip_prefix(mount.root).unwrap_or(Path::new("")).to_path_buf();
-        let home = Path::new(mount.point).join(relative.strip_prefix("/").unwrap_or(&relative));
+        let below = Path::new(path).strip_prefix(mount.root).unwrap_or(Path::new(""));
+        let home: PathBuf = Path::new(mount.point).components().chain(below.components()).collect();
         let hierarchy = |parent: &Path, controllers: &[&str]| Hierarchy {
             home: home.clone(),
             parent: parent.to_path_buf(),

@@ -29,6 +29,7 @@ use crate::household::{self, Household};
 use crate::log_writer::LogWriter;
 use crate::procfs::ticks_now;
 use crate::settings::Settings;
+use crate::spares::Spares;
 use crate::spawn::{Spawned, end_at_once, spawn};
 use crate::start_failure::{StartFailure, check};
 use crate::timers::Timers;
@@ -43,10 +44,10 @@ const LAST_WAIT: Duration = Duration::from_secs(5);
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 
 /// Runs attempts as processes. Dropping it kills them.
-#[derive(Debug)]
 pub struct Executor {
     settings: Settings,
     dirs: AttemptDirs,
+    spares: Spares,
     epoll: OwnedFd,
     null: OwnedFd,
     buffer: Vec<u8>,
@@ -85,6 +86,7 @@ impl Executor {
         };
         Ok(Self {
             dirs: AttemptDirs::new(&settings.work_root),
+            spares: Spares::default(),
             epoll,
             null,
             buffer: vec![0; BUFFER],
@@ -185,7 +187,7 @@ impl Executor {
     fn try_start(&mut self, launch: Launch) -> Result<(), Refusal> {
         check(&launch).map_err(Refusal::Failed)?;
         let Launch { handle, containers, timeout, kill_timeout, limits } = launch;
-        let work = self.dirs.create(&handle).map_err(|error| match error {
+        let work = self.dirs.create(&handle, &mut self.spares).map_err(|error| match error {
             DirError::Exists => Refusal::StartedBefore,
             DirError::Io(error) => {
                 Refusal::Failed(StartFailure::of_directory(&self.dirs.path(&handle), &error))

@@ -95,8 +95,9 @@ struct Files {
 impl Files {
     /// Opens them; `None` if they changed meanwhile.
     fn open(logs: &OwnedFd, name: &str) -> Result<Option<Self>, ReadError> {
+        let base_name = format!("{name}.base");
         let newest = open(logs, name)?;
-        let Some(base) = read_base(logs, &format!("{name}.base"))? else {
+        let Some(base) = read_base(logs, &base_name)? else {
             return Self::only(newest, 0).map(Some);
         };
         let newest_inode = inode_of(newest.as_ref())?;
@@ -105,7 +106,9 @@ impl Files {
             return Self::only(newest, base.old_at).map(Some);
         }
         let before = open(logs, &format!("{name}.1"))?;
-        if inode_of(before.as_ref())? != Some(base.old_inode) {
+        // The same inode can be another file: inodes are used again. Rotation changes the base first.
+        let unchanged = read_base(logs, &base_name)? == Some(base);
+        if !unchanged || inode_of(before.as_ref())? != Some(base.old_inode) {
             return Ok(None);
         }
         match newest_inode {
@@ -212,6 +215,7 @@ mod tests {
 
     use super::*;
     use crate::log_writer::LogWriter;
+    use crate::spares::Spares;
 
     fn handle() -> Handle {
         Handle { task: "t".into(), attempt: 1 }
@@ -219,7 +223,7 @@ mod tests {
 
     fn writer(root: &Path, max_bytes: u64) -> (AttemptDirs, LogWriter) {
         let dirs = AttemptDirs::new(root);
-        dirs.create(&handle()).unwrap();
+        dirs.create(&handle(), &mut Spares::default()).unwrap();
         (dirs.clone(), LogWriter::new(dirs, handle(), "main".into(), max_bytes))
     }
 

@@ -170,10 +170,11 @@ mod tests {
     use std::fs::{self, File};
 
     use super::*;
+    use crate::spares::Spares;
 
     fn writer(root: &std::path::Path, max_bytes: u64) -> LogWriter {
         let (dirs, handle) = (AttemptDirs::new(root), Handle { task: "t".into(), attempt: 1 });
-        dirs.create(&handle).unwrap();
+        dirs.create(&handle, &mut Spares::default()).unwrap();
         LogWriter::new(dirs, handle, "main".into(), max_bytes)
     }
 

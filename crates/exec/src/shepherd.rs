@@ -172,7 +172,7 @@ impl Control {
     }
 
     fn begin(&mut self, settings: Settings) -> io::Result<Executor> {
-        match Executor::new(settings) {
+        match Executor::new(Settings { owns_process: true, ..settings }) {
             Ok(executor) => {
                 let notices = executor.notices().to_vec();
                 self.say(&Report::Ready { shepherd: std::process::id(), notices })?;

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muster_ports::clock::Millis;
-use muster_ports::runtime::{
-    Cause, ContainerEnding, Ending, Fact, Handle, Launch, Observation, Runtime,
-};
+use muster_ports::runtime::{Cause, ContainerEnding, Ending, Fact, Handle, Launch, Observation, Runtime};
 use parking_lot::Mutex;
 
 use crate::dice::Dice;
@@ -128,5 +126,5 @@ fn ended(dice: &mut Dice, cause: Cause, now: Millis) -> Observation {
         killed_as_leftover: false,
         log_bytes: 1,
     };
-    Observation::Ended(Ending { containers: vec![container], cause, at: now })
+    Observation::Ended(Ending { containers: vec![container], cause, at: now, message: None })
 }

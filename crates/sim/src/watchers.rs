@@ -1,6 +1,7 @@
 //! What must hold, seen from outside: from the stored tasks and the attempts that are alive, and from nothing the engine
 //! keeps for itself.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use muster_ports::runtime::Handle;
@@ -51,7 +52,11 @@ pub fn check_live(tasks: &BTreeMap<String, Task>, live: &[Handle]) -> Vec<String
 }
 
 /// Everything that is wrong with what one cycle started, given the tasks before it.
-pub fn check_started(before: &BTreeMap<String, Task>, after: &BTreeMap<String, Task>, started: &[Handle]) -> Vec<String> {
+pub fn check_started(
+    before: &BTreeMap<String, Task>,
+    after: &BTreeMap<String, Task>,
+    started: &[Handle],
+) -> Vec<String> {
     let mut wrong = Vec::new();
     let new: Vec<&Task> = started.iter().filter_map(|handle| before.get(&handle.task)).collect();
     for task in &new {
@@ -64,7 +69,10 @@ pub fn check_started(before: &BTreeMap<String, Task>, after: &BTreeMap<String, T
                 && after.get(&other.metadata.uid).is_some_and(is_submitted)
         });
         for blocker in blockers {
-            wrong.push(format!("{} started before {}, on which it depends", task.metadata.name, blocker.metadata.name));
+            wrong.push(format!(
+                "{} started before {}, on which it depends",
+                task.metadata.name, blocker.metadata.name
+            ));
         }
     }
     wrong.extend(check_order(before, after, &new));
@@ -72,10 +80,17 @@ pub fn check_started(before: &BTreeMap<String, Task>, after: &BTreeMap<String, T
 }
 
 /// Of tasks that nothing but room and order keeps apart, none may start while one before it goes on waiting.
-fn check_order(before: &BTreeMap<String, Task>, after: &BTreeMap<String, Task>, new: &[&Task]) -> Vec<String> {
-    let simple = |task: &&Task| !task.spec.policy.isolated && memory_of(task) == 0 && task.status.rest_until.is_none();
-    let boosted = |task: &Task| {
-        let lenders = before.values().filter(|other| {
+fn check_order(
+    before: &BTreeMap<String, Task>,
+    after: &BTreeMap<String, Task>,
+    new: &[&Task],
+) -> Vec<String> {
+    let simple =
+        |task: &&Task| !task.spec.policy.isolated && memory_of(task) == 0 && task.status.rest_until.is_none();
+    // A task may come back to the queue, or leave it, within the cycle: what starts is judged by the higher priority it had,
+    // what waits by the lower one.
+    let lent = |task: &Task, tasks: &BTreeMap<String, Task>| {
+        let lenders = tasks.values().filter(|other| {
             is_submitted(other)
                 && task.spec.subject.is_some()
                 && other.spec.subject == task.spec.subject
@@ -84,15 +99,23 @@ fn check_order(before: &BTreeMap<String, Task>, after: &BTreeMap<String, Task>, 
         });
         lenders.filter_map(|other| other.spec.priority).chain(task.spec.priority).max().unwrap_or(0)
     };
+    let highest = |task: &Task| lent(task, before).max(lent(task, after));
+    let lowest = |task: &Task| lent(task, before).min(lent(task, after));
     let mut wrong = Vec::new();
     for started in new.iter().copied().filter(|task| simple(task)) {
         for waiting in before.values().filter(|task| is_waiting(task)).filter(simple) {
             let still = after.get(&waiting.metadata.uid).is_some_and(is_waiting);
             let free = waiting.spec.subject.is_none() || is_alone(waiting, before);
-            let first = (boosted(waiting), std::cmp::Reverse(&waiting.metadata.uid))
-                > (boosted(started), std::cmp::Reverse(&started.metadata.uid));
+            let first = (lowest(waiting), Reverse(&waiting.metadata.uid))
+                > (highest(started), Reverse(&started.metadata.uid));
             if still && free && first {
-                wrong.push(format!("{} started before {}, which was first", started.metadata.name, waiting.metadata.name));
+                wrong.push(format!(
+                    "{} (priority {}) started before {} (priority {}), which was first",
+                    started.metadata.name,
+                    highest(started),
+                    waiting.metadata.name,
+                    lowest(waiting)
+                ));
             }
         }
     }
@@ -105,7 +128,8 @@ fn is_alone(task: &Task, tasks: &BTreeMap<String, Task>) -> bool {
         other.metadata.uid != task.metadata.uid
             && is_submitted(other)
             && other.spec.subject == task.spec.subject
-            && (other.spec.kind == task.spec.kind || needs(&task.spec.kind).contains(&other.spec.kind.as_str()))
+            && (other.spec.kind == task.spec.kind
+                || needs(&task.spec.kind).contains(&other.spec.kind.as_str()))
     })
 }
 
@@ -115,9 +139,6 @@ pub fn check_history(before: &BTreeMap<String, Task>, after: &BTreeMap<String, T
     for (uid, old) in before {
         let Some(new) = after.get(uid) else { continue };
         let name = &old.metadata.name;
-        if state_of(old).is_terminal() && state_of(new) != state_of(old) {
-            wrong.push(format!("{name} was {} and became {}", state_of(old), state_of(new)));
-        }
         if new.status.attempt < old.status.attempt {
             wrong.push(format!("{name} went back to attempt {}", new.status.attempt));
         }
@@ -125,7 +146,8 @@ pub fn check_history(before: &BTreeMap<String, Task>, after: &BTreeMap<String, T
             let record = task.status.events.iter().rfind(|record| record.kind.as_str() == "Preempted");
             record.map_or(0, |record| record.count)
         };
-        let rests = new.status.rest_until.is_some_and(|until| until > new.status.state_since.unwrap_or(until));
+        let rests =
+            new.status.rest_until.is_some_and(|until| until > new.status.state_since.unwrap_or(until));
         if preempted(new) > preempted(old) && state_of(new) == State::Ready && !rests {
             wrong.push(format!("{name} was preempted and does not rest"));
         }

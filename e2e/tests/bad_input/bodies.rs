@@ -18,14 +18,24 @@ fn json_that_is_not_text_is_refused() {
     let mut bytes = task("b").to_string().into_bytes();
     let at = bytes.len() - 5;
     bytes[at] = 0xff;
-    place.refuses(place.post_text("application/json", bytes), 400, "BadRequest", &["cannot be handled as a Task"]);
+    place.refuses(
+        place.post_text("application/json", bytes),
+        400,
+        "BadRequest",
+        &["cannot be handled as a Task"],
+    );
 }
 
 #[test]
 fn malformed_yaml_is_refused_with_its_place() {
     let place = Place::new();
     for text in ["a: [1", "a: b: c", "&a *b", "%TAG x"] {
-        place.refuses(place.post_text("application/yaml", text), 400, "BadRequest", &["not valid YAML", "line"]);
+        place.refuses(
+            place.post_text("application/yaml", text),
+            400,
+            "BadRequest",
+            &["not valid YAML", "line"],
+        );
     }
 }
 
@@ -90,7 +100,8 @@ fn strict_validation_refuses_unknown_fields_by_name() {
     object["metadata"]["odd"] = json!(null);
     let path = format!("{}?fieldValidation=Strict", place.tasks());
     let request = place.http().request("POST", &path).json(&object.to_string());
-    let words = [r#"unknown field "nonsense""#, r#"unknown field "spec.more""#, r#"unknown field "metadata.odd""#];
+    let words =
+        [r#"unknown field "nonsense""#, r#"unknown field "spec.more""#, r#"unknown field "metadata.odd""#];
     place.refuses(request, 400, "BadRequest", &words);
 }
 
@@ -192,7 +203,9 @@ fn yaml_that_explodes_is_refused() {
 #[test]
 fn a_form_of_body_that_is_not_known_is_refused_with_those_that_are() {
     let place = Place::new();
-    for media_type in ["text/plain", "application/vnd.kubernetes.protobuf", "application/xml", "multipart/form-data"] {
+    for media_type in
+        ["text/plain", "application/vnd.kubernetes.protobuf", "application/xml", "multipart/form-data"]
+    {
         let words = [media_type, "application/json", "application/yaml"];
         let request = place.post_text(media_type, task("b").to_string());
         place.refuses(request, 415, "UnsupportedMediaType", &words);
@@ -202,7 +215,9 @@ fn a_form_of_body_that_is_not_known_is_refused_with_those_that_are() {
 #[test]
 fn a_form_of_answer_that_is_not_known_is_refused_with_those_that_are() {
     let place = Place::new();
-    for accept in ["application/vnd.kubernetes.protobuf", "text/html", "application/json;as=Poem;v=v1;g=meta.k8s.io"] {
+    for accept in
+        ["application/vnd.kubernetes.protobuf", "text/html", "application/json;as=Poem;v=v1;g=meta.k8s.io"]
+    {
         let request = place.http().request("GET", &place.task("")).header("Accept", accept);
         place.refuses(request, 406, "NotAcceptable", &["application/json", "application/yaml"]);
     }
@@ -226,7 +241,8 @@ fn a_body_in_yaml_that_is_in_order_is_taken() {
 #[test]
 fn every_refusal_is_readable_by_people() {
     let place = Place::new();
-    let status: Value = place.refuses(place.post(&task_with("/spec/priority", json!("high"))), 400, "BadRequest", &[]);
+    let status: Value =
+        place.refuses(place.post(&task_with("/spec/priority", json!("high"))), 400, "BadRequest", &[]);
     assert_eq!(
         status["message"],
         "Task in version \"v1alpha1\" cannot be handled as a Task: spec.priority: invalid type: string \"high\", \

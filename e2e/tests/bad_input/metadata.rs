@@ -62,7 +62,12 @@ fn labels_that_break_the_rules_are_refused() {
 fn annotations_that_break_the_rules_are_refused() {
     let place = Place::new();
     let field = "metadata.annotations";
-    invalid(&place, &task_with("/metadata/annotations", json!({"a b": "x"})), field, "name part must consist of");
+    invalid(
+        &place,
+        &task_with("/metadata/annotations", json!({"a b": "x"})),
+        field,
+        "name part must consist of",
+    );
     let large = json!({"a": "x".repeat(300_000)});
     invalid(&place, &task_with("/metadata/annotations", large), field, "may not be more than 262144 bytes");
 }
@@ -85,9 +90,15 @@ fn owners_that_are_not_fully_named_are_refused() {
 #[test]
 fn two_controllers_are_refused() {
     let place = Place::new();
-    let owner = |uid: &str| json!({"apiVersion": "v1", "kind": "K", "name": "a", "uid": uid, "controller": true});
+    let owner =
+        |uid: &str| json!({"apiVersion": "v1", "kind": "K", "name": "a", "uid": uid, "controller": true});
     let object = task_with("/metadata/ownerReferences", json!([owner("1"), owner("2")]));
-    invalid(&place, &object, "metadata.ownerReferences", "only one reference can have controller set to true");
+    invalid(
+        &place,
+        &object,
+        "metadata.ownerReferences",
+        "only one reference can have controller set to true",
+    );
 }
 
 #[test]
@@ -100,8 +111,14 @@ fn everything_that_is_wrong_is_said_at_once() {
     let mut fields = blamed(&status);
     fields.sort_unstable();
     fields.dedup();
-    let expected =
-        ["metadata.labels", "metadata.name", "spec.kind", "spec.priority", "spec.subject.kind", "spec.subject.name"];
+    let expected = [
+        "metadata.labels",
+        "metadata.name",
+        "spec.kind",
+        "spec.priority",
+        "spec.subject.kind",
+        "spec.subject.name",
+    ];
     assert_eq!(fields, expected);
 }
 
@@ -149,6 +166,7 @@ fn an_object_for_another_namespace_is_refused() {
 #[test]
 fn an_object_without_a_namespace_in_its_path_is_refused() {
     let place = Place::new();
-    let request = place.http().request("POST", "/apis/muster.dev/v1alpha1/tasks").json(&task("b").to_string());
+    let request =
+        place.http().request("POST", "/apis/muster.dev/v1alpha1/tasks").json(&task("b").to_string());
     place.refuses(request, 400, "BadRequest", &["namespace"]);
 }

@@ -162,8 +162,14 @@ fn configurations_that_cannot_be_applied_are_refused() {
         ("kind: Task\nspec: {kind: k}\n", &["apiVersion"]),
         ("apiVersion: muster.dev/v1alpha1\nkind: Addon\n", &["kind", "Addon"]),
         ("apiVersion: muster.dev/v1alpha1\nkind: Task\nmetadata: {name: other}\n", &["name", "other"]),
-        ("apiVersion: muster.dev/v1alpha1\nkind: Task\nmetadata: {namespace: other}\n", &["namespace", "other"]),
-        ("apiVersion: muster.dev/v1alpha1\nkind: Task\nmetadata: {managedFields: [{}]}\n", &["managedFields"]),
+        (
+            "apiVersion: muster.dev/v1alpha1\nkind: Task\nmetadata: {namespace: other}\n",
+            &["namespace", "other"],
+        ),
+        (
+            "apiVersion: muster.dev/v1alpha1\nkind: Task\nmetadata: {managedFields: [{}]}\n",
+            &["managedFields"],
+        ),
         ("apiVersion: muster.dev/v1alpha1\nkind: Task\nspec: {nonsense: 1}\n", &["spec.nonsense"]),
         ("apiVersion: muster.dev/v1alpha1\nkind: Task\nspec: {priority: high}\n", &["spec.priority"]),
     ] {

@@ -20,7 +20,12 @@ fn paths_that_are_not_served_are_not_found() {
         format!("{tasks}/a/status/more"),
         format!("{tasks}/%zz"),
     ] {
-        place.refuses(place.http().request("GET", &path), 404, "NotFound", &["could not find the requested resource"]);
+        place.refuses(
+            place.http().request("GET", &path),
+            404,
+            "NotFound",
+            &["could not find the requested resource"],
+        );
     }
 }
 
@@ -29,7 +34,12 @@ fn objects_that_are_not_there_are_not_found_by_name() {
     let place = Place::new();
     for name in ["b", "B", "%2e%2e"] {
         let path = format!("{}/{name}", place.tasks());
-        place.refuses(place.http().request("GET", &path), 404, "NotFound", &["tasks.muster.dev", "not found"]);
+        place.refuses(
+            place.http().request("GET", &path),
+            404,
+            "NotFound",
+            &["tasks.muster.dev", "not found"],
+        );
     }
 }
 

@@ -124,9 +124,12 @@ pub fn check_status(answer: &Answer, code: u16, reason: &str, words: &[&str]) ->
     assert_eq!(answer.code, code, "{}", answer.text());
     let status = answer.json();
     assert_eq!(answer.header("content-type"), Some("application/json"));
-    for (field, expected) in
-        [("kind", json!("Status")), ("apiVersion", json!("v1")), ("status", json!("Failure")), ("code", json!(code))]
-    {
+    for (field, expected) in [
+        ("kind", json!("Status")),
+        ("apiVersion", json!("v1")),
+        ("status", json!("Failure")),
+        ("code", json!(code)),
+    ] {
         assert_eq!(status[field], expected, "{field} in {status}");
     }
     assert_eq!(status["reason"], reason, "{status}");

@@ -43,7 +43,8 @@ fn parameters_of_writes_that_cannot_be_read_are_refused_by_name() {
         (&*long, "fieldManager"),
         ("force=perhaps", "force"),
     ] {
-        let request = place.http().request("POST", &format!("{}?{query}", place.tasks())).json(&task("b").to_string());
+        let request =
+            place.http().request("POST", &format!("{}?{query}", place.tasks())).json(&task("b").to_string());
         place.refuses(request, 400, "BadRequest", &[word]);
     }
 }
@@ -103,7 +104,8 @@ fn a_page_of_a_list_that_is_forgotten_is_gone() {
     let place = Place::on(&server);
     place.create(&task("b"));
     let first = place.http().get(&format!("{}?limit=1", place.tasks())).json();
-    let path = format!("{}?limit=1&continue={}", place.tasks(), first["metadata"]["continue"].as_str().unwrap());
+    let path =
+        format!("{}?limit=1&continue={}", place.tasks(), first["metadata"]["continue"].as_str().unwrap());
     server.kill();
     server.restart();
     let answer = server.http().get(&path);

@@ -12,8 +12,12 @@ fn watch(place: &Place<'_>, query: &str) -> Request {
 #[test]
 fn a_watch_from_the_future_is_refused() {
     let place = Place::new();
-    let status =
-        place.refuses(watch(&place, "resourceVersion=999999999"), 504, "Timeout", &["Too large resource version"]);
+    let status = place.refuses(
+        watch(&place, "resourceVersion=999999999"),
+        504,
+        "Timeout",
+        &["Too large resource version"],
+    );
     assert_eq!(status["details"]["causes"][0]["reason"], "ResourceVersionTooLarge");
 }
 

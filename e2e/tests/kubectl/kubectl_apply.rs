@@ -65,7 +65,8 @@ fn apply_with_server_dry_run_changes_nothing() {
 #[test]
 fn apply_prune_deletes_what_is_no_longer_given() {
     let kubectl = Kubectl::current();
-    let labelled = |name: &str| manifest("Task", &format!("{{name: {name}, labels: {{set: s}}}}"), "{kind: k}");
+    let labelled =
+        |name: &str| manifest("Task", &format!("{{name: {name}, labels: {{set: s}}}}"), "{kind: k}");
     kubectl.given(format!("{}---\n{}", labelled("a"), labelled("b"))).ok("apply -f -");
     let prune = "apply -f - --prune -l set=s --prune-allowlist=muster.dev/v1alpha1/Task";
     let said = kubectl.given(labelled("a")).ok(prune);
@@ -112,4 +113,23 @@ fn diff_server_side_shows_the_line_that_would_change() {
     kubectl.given(task("a", "{kind: k, priority: 1}")).ok("apply --server-side -f -");
     let said = kubectl.given(task("a", "{kind: k, priority: 2}")).fails("diff --server-side -f -");
     assert!(said.contains("\n-  priority: 1\n+  priority: 2\n"), "{said}");
+}
+
+#[test]
+fn apply_takes_back_a_list_that_was_read() {
+    let kubectl = Kubectl::current();
+    kubectl.create_task("a", "{kind: k, priority: 1}");
+    kubectl.create_task("b", "{kind: k, priority: 1}");
+    let list = kubectl.ok("get tasks -o yaml").replace("priority: 1", "priority: 2");
+    let said = kubectl.given(list).ok("apply -f -");
+    assert_eq!(said, "task.muster.dev/a configured\ntask.muster.dev/b configured\n");
+    assert_eq!(kubectl.ok("get tasks -o jsonpath={.items[*].spec.priority}"), "2 2");
+}
+
+#[test]
+fn apply_keeps_what_was_applied_last_for_editing() {
+    let kubectl = Kubectl::current();
+    kubectl.given(task("a", "{kind: k, priority: 1}")).ok("apply -f -");
+    kubectl.env("KUBE_EDITOR", "sed -i 's/priority: 1/priority: 2/'").ok("apply edit-last-applied task a");
+    assert!(kubectl.ok("apply view-last-applied task a").contains("priority: 2"));
 }

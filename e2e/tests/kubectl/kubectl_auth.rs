@@ -20,7 +20,9 @@ fn whoami_names_the_token_and_its_role() {
 #[test]
 fn can_i_tells_an_admin_yes() {
     let kubectl = Kubectl::current();
-    for ask in ["get tasks", "create tasks", "delete applications.muster.dev", "patch tasks/status", "'*' '*'"] {
+    for ask in
+        ["get tasks", "create tasks", "delete applications.muster.dev", "patch tasks/status", "'*' '*'"]
+    {
         assert_eq!(kubectl.ok(&format!("auth can-i {ask}")), "yes\n", "{ask}");
     }
 }

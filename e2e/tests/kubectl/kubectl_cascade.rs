@@ -104,8 +104,9 @@ fn a_dependent_of_two_owners_goes_with_the_last() {
     let kubectl = with_owner();
     kubectl.create_task("p", "{kind: k}");
     let uids = ["o", "p"].map(|name| kubectl.field(&format!("task/{name}"), ".metadata.uid"));
-    let reference =
-        |name: &str, uid: &str| format!("{{apiVersion: muster.dev/v1alpha1, kind: Task, name: {name}, uid: {uid}}}");
+    let reference = |name: &str, uid: &str| {
+        format!("{{apiVersion: muster.dev/v1alpha1, kind: Task, name: {name}, uid: {uid}}}")
+    };
     let owners = format!("{}, {}", reference("o", &uids[0]), reference("p", &uids[1]));
     kubectl
         .given(manifest("Task", &format!("{{name: d, ownerReferences: [{owners}]}}"), "{kind: k}"))

@@ -5,16 +5,25 @@ use muster_e2e::kubectl::{Kubectl, manifest, task};
 #[test]
 fn create_stores_what_was_given() {
     let kubectl = Kubectl::current();
-    let said = kubectl.given(task("a", "{kind: analyzer, priority: 7, data: {x: [1, {deep: z}]}}")).ok("create -f -");
+    let said = kubectl
+        .given(task("a", "{kind: analyzer, priority: 7, data: {x: [1, {deep: z}]}}"))
+        .ok("create -f -");
     assert_eq!(said, "task.muster.dev/a created\n");
-    assert_eq!(kubectl.field("task/a", ".spec"), r#"{"data":{"x":[1,{"deep":"z"}]},"kind":"analyzer","priority":7}"#);
+    assert_eq!(
+        kubectl.field("task/a", ".spec"),
+        r#"{"data":{"x":[1,{"deep":"z"}]},"kind":"analyzer","priority":7}"#
+    );
 }
 
 #[test]
 fn create_makes_several_objects_from_one_stream() {
     let kubectl = Kubectl::current();
-    let both = format!("{}---\n{}", task("a", "{kind: k}"), manifest("TaskKind", "{name: k}", "{priority: 3}"));
-    assert_eq!(kubectl.given(both).ok("create -f -"), "task.muster.dev/a created\ntaskkind.muster.dev/k created\n");
+    let both =
+        format!("{}---\n{}", task("a", "{kind: k}"), manifest("TaskKind", "{name: k}", "{priority: 3}"));
+    assert_eq!(
+        kubectl.given(both).ok("create -f -"),
+        "task.muster.dev/a created\ntaskkind.muster.dev/k created\n"
+    );
 }
 
 #[test]
@@ -43,7 +52,7 @@ fn create_of_what_exists_is_refused() {
     let kubectl = Kubectl::current();
     kubectl.create_task("a", "{kind: analyzer}");
     let said = kubectl.given(task("a", "{kind: other}")).fails("create -f -");
-    assert!(said.contains(r#"(AlreadyExists)"#), "{said}");
+    assert!(said.contains("(AlreadyExists)"), "{said}");
     assert!(said.contains(r#"tasks.muster.dev "a" already exists"#), "{said}");
 }
 
@@ -60,7 +69,8 @@ fn create_with_server_dry_run_stores_nothing() {
 fn create_with_server_dry_run_shows_what_would_be_stored() {
     let kubectl = Kubectl::current();
     let given = kubectl.given(task("a", "{kind: analyzer}"));
-    let shown = given.ok("create -f - --dry-run=server -o jsonpath={.metadata.namespace},{.metadata.generation}");
+    let shown =
+        given.ok("create -f - --dry-run=server -o jsonpath={.metadata.namespace},{.metadata.generation}");
     assert_eq!(shown, format!("{},1", kubectl.namespace()));
 }
 
@@ -74,7 +84,8 @@ fn create_with_server_dry_run_refuses_what_would_be_refused() {
 #[test]
 fn create_in_another_namespace_than_that_of_the_manifest_is_refused() {
     let kubectl = Kubectl::current();
-    let said = kubectl.given(manifest("Task", "{name: a, namespace: x}", "{kind: k}")).fails("create -n y -f -");
+    let said =
+        kubectl.given(manifest("Task", "{name: a, namespace: x}", "{kind: k}")).fails("create -n y -f -");
     assert!(said.contains("namespace"), "{said}");
 }
 

@@ -98,7 +98,9 @@ fn delete_with_force_removes_at_once() {
 #[test]
 fn delete_waits_for_finalizers() {
     let kubectl = Kubectl::current();
-    kubectl.given(manifest("Task", "{name: a, finalizers: [example.com/hold]}", "{kind: k}")).ok("create -f -");
+    kubectl
+        .given(manifest("Task", "{name: a, finalizers: [example.com/hold]}", "{kind: k}"))
+        .ok("create -f -");
     let waiting = kubectl.start("delete task a --timeout=20s");
     wait_for("the task to be marked", SOON, || {
         !kubectl.field("task/a", ".metadata.deletionTimestamp").is_empty()
@@ -111,7 +113,9 @@ fn delete_waits_for_finalizers() {
 #[test]
 fn delete_of_an_object_that_is_held_gives_up_after_its_timeout() {
     let kubectl = Kubectl::current();
-    kubectl.given(manifest("Task", "{name: a, finalizers: [example.com/hold]}", "{kind: k}")).ok("create -f -");
+    kubectl
+        .given(manifest("Task", "{name: a, finalizers: [example.com/hold]}", "{kind: k}"))
+        .ok("create -f -");
     let said = kubectl.fails("delete task a --timeout=300ms");
     assert!(said.contains("timed out waiting for the condition"), "{said}");
 }
@@ -119,7 +123,9 @@ fn delete_of_an_object_that_is_held_gives_up_after_its_timeout() {
 #[test]
 fn finalizers_cannot_be_added_to_what_is_being_deleted() {
     let kubectl = Kubectl::current();
-    kubectl.given(manifest("Task", "{name: a, finalizers: [example.com/hold]}", "{kind: k}")).ok("create -f -");
+    kubectl
+        .given(manifest("Task", "{name: a, finalizers: [example.com/hold]}", "{kind: k}"))
+        .ok("create -f -");
     kubectl.ok("delete task a --wait=false");
     let patch = r#"{"metadata":{"finalizers":["example.com/hold","example.com/more"]}}"#;
     let said = kubectl.fails(&format!("patch task a --type=merge -p '{patch}'"));

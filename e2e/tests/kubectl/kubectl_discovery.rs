@@ -69,8 +69,12 @@ fn explain_takes_short_names() {
 #[test]
 fn explain_recursive_shows_the_whole_tree() {
     let told = Kubectl::current().ok("explain task --recursive");
-    for part in ["    priority\t<integer>", "      image\t<string>", "    waitingFor\t<Object>", "      uid\t<string> -required-"]
-    {
+    for part in [
+        "    priority\t<integer>",
+        "      image\t<string>",
+        "    waitingFor\t<Object>",
+        "      uid\t<string> -required-",
+    ] {
         assert!(told.contains(part), "{part} is missing in:\n{told}");
     }
 }
@@ -109,4 +113,13 @@ fn explain_knows_every_kind() {
         assert!(told.contains(&format!("KIND:       {kind}\n")), "{told}");
         assert!(told.contains(&format!("    {kind} ")), "no description of {kind} in:\n{told}");
     }
+}
+
+#[test]
+fn discovery_is_kept_between_commands() {
+    let kubectl = Kubectl::current();
+    kubectl.ok("get tasks");
+    let transcript = kubectl.run("get tasks -v=6");
+    let asked: Vec<_> = transcript.stderr.lines().filter(|line| line.contains("verb=\"GET\"")).collect();
+    assert_eq!(asked.len(), 1, "only the tasks are asked for:\n{transcript}");
 }

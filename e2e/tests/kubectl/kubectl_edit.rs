@@ -16,7 +16,11 @@ fn edit_without_a_change_is_cancelled() {
     let kubectl = Kubectl::current();
     kubectl.create_task("a", "{kind: k}");
     let transcript = kubectl.env("KUBE_EDITOR", "true").run("edit task a");
-    assert_eq!((transcript.code, &*transcript.stderr), (Some(0), "Edit cancelled, no changes made.\n"), "{transcript}");
+    assert_eq!(
+        (transcript.code, &*transcript.stderr),
+        (Some(0), "Edit cancelled, no changes made.\n"),
+        "{transcript}"
+    );
 }
 
 #[test]
@@ -45,7 +49,9 @@ fn edit_of_the_status_saves_the_status() {
     let kubectl = Kubectl::current();
     kubectl.create_task("a", "{kind: k}");
     kubectl.ok(r#"patch task a --subresource=status --type=merge -p '{"status":{"message":"before"}}'"#);
-    kubectl.env("KUBE_EDITOR", "sed -i 's/message: before/message: after/'").ok("edit task a --subresource=status");
+    kubectl
+        .env("KUBE_EDITOR", "sed -i 's/message: before/message: after/'")
+        .ok("edit task a --subresource=status");
     assert_eq!(kubectl.field("task/a", ".status.message"), "after");
 }
 

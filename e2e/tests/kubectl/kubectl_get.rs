@@ -60,7 +60,8 @@ fn get_name_shows_kind_and_name() {
 
 #[test]
 fn get_jsonpath_shows_what_is_asked_for() {
-    let shown = with_two_tasks().ok("get tasks -o jsonpath='{range .items[*]}{.metadata.name}={.spec.priority};{end}'");
+    let shown = with_two_tasks()
+        .ok("get tasks -o jsonpath='{range .items[*]}{.metadata.name}={.spec.priority};{end}'");
     assert_eq!(shown, "a=2;b=1;");
 }
 
@@ -78,7 +79,8 @@ fn get_go_template_shows_what_is_asked_for() {
 
 #[test]
 fn get_custom_columns_shows_those() {
-    let shown = with_two_tasks().ok("get tasks -o custom-columns=N:.metadata.name,P:.spec.priority,T:.spec.timeout");
+    let shown =
+        with_two_tasks().ok("get tasks -o custom-columns=N:.metadata.name,P:.spec.priority,T:.spec.timeout");
     let rows: Vec<_> = shown.lines().map(columns).collect();
     assert_eq!(rows, [["N", "P", "T"], ["a", "2", "<none>"], ["b", "1", "<none>"]]);
 }
@@ -132,7 +134,9 @@ fn get_several_names_shows_those() {
 #[test]
 fn get_several_kinds_shows_each_with_its_kind() {
     let kubectl = with_two_tasks();
-    kubectl.given(manifest("Application", "{name: shop}", "{tags: [{category: c, tag: t}]}")).ok("create -f -");
+    kubectl
+        .given(manifest("Application", "{name: shop}", "{tags: [{category: c, tag: t}]}"))
+        .ok("create -f -");
     let shown = kubectl.ok("get tasks,applications");
     for part in ["task.muster.dev/a", "application.muster.dev/shop", "c=t"] {
         assert!(shown.contains(part), "{part} is missing in:\n{shown}");
@@ -158,8 +162,8 @@ fn get_takes_short_and_qualified_names() {
 #[test]
 fn get_in_small_chunks_shows_everything() {
     let kubectl = Kubectl::current();
-    let many: String = (0..7).map(|number| format!("{}---\n", task(&format!("t{number}"), "{kind: k}"))).collect();
-    kubectl.given(many).ok("create -f -");
+    let many: Vec<_> = (0..7).map(|number| task(&format!("t{number}"), "{kind: k}")).collect();
+    kubectl.given(many.join("---\n")).ok("create -f -");
     assert_eq!(kubectl.ok("get tasks --chunk-size=2 --no-headers").lines().count(), 7);
     assert_eq!(kubectl.ok("get tasks --chunk-size=2 -o name").lines().count(), 7);
 }
@@ -211,7 +215,9 @@ fn get_subresource_status_shows_the_object() {
 #[test]
 fn describe_tells_about_an_object() {
     let told = with_two_tasks().ok("describe task b");
-    for part in ["Name:         b", "API Version:  muster.dev/v1alpha1", "Addon:     java", "Name:  shop", "Events:"] {
+    for part in
+        ["Name:         b", "API Version:  muster.dev/v1alpha1", "Addon:     java", "Name:  shop", "Events:"]
+    {
         assert!(told.contains(part), "{part} is missing in:\n{told}");
     }
 }
@@ -236,8 +242,28 @@ fn get_of_every_kind_shows_its_own_columns() {
     ] {
         kubectl.given(manifest(kind, "{name: x}", &spec)).ok("create -f -");
     }
-    let heading = |kind: &str| kubectl.ok(&format!("get {kind}")).lines().next().unwrap_or_default().to_owned();
+    let heading =
+        |kind: &str| kubectl.ok(&format!("get {kind}")).lines().next().unwrap_or_default().to_owned();
     assert_eq!(columns(&heading("addons")), ["NAME", "TASK", "SELECTOR", "AGE"]);
     assert_eq!(columns(&heading("extensions")), ["NAME", "ADDON", "SELECTOR", "AGE"]);
     assert_eq!(columns(&heading("tasktemplates")), ["NAME", "KIND", "ADDON", "AGE"]);
+}
+
+#[test]
+fn get_kyaml_shows_the_object() {
+    let shown = with_two_tasks().ok("get task a -o kyaml");
+    assert!(shown.contains("kind: \"Task\",") && shown.contains("priority: 2,"), "{shown}");
+}
+
+#[test]
+fn get_without_server_printing_shows_names_and_ages() {
+    let shown = with_two_tasks().ok("get tasks --server-print=false");
+    assert_eq!(columns(shown.lines().next().unwrap_or_default()), ["NAME", "AGE"]);
+}
+
+#[test]
+fn get_of_some_that_are_missing_shows_the_others() {
+    let transcript = with_two_tasks().run("get tasks a missing b -o name");
+    assert_eq!((transcript.code, &*transcript.stdout), (Some(1), "task.muster.dev/a\ntask.muster.dev/b\n"));
+    assert!(transcript.stderr.contains(r#"tasks.muster.dev "missing" not found"#), "{transcript}");
 }

@@ -56,3 +56,9 @@ fn annotate_adds_overwrites_and_removes() {
     assert_eq!(kubectl.ok("annotate task a note-"), "task.muster.dev/a annotated\n");
     assert_eq!(kubectl.field("task/a", ".metadata.annotations"), r#"{"other":"x"}"#);
 }
+
+#[test]
+fn label_with_a_stale_resource_version_conflicts() {
+    let said = with_task().fails("label task a team=blue --resource-version=1");
+    assert!(said.contains("(Conflict)"), "{said}");
+}

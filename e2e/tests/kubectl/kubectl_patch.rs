@@ -101,6 +101,8 @@ fn patch_of_the_name_is_refused() {
 #[test]
 fn patch_with_a_stale_resource_version_conflicts() {
     let kubectl = with_task();
-    let said = kubectl.fails(r#"patch task a --type=merge -p '{"metadata":{"resourceVersion":"1"},"spec":{"priority":2}}'"#);
+    let said = kubectl.fails(
+        r#"patch task a --type=merge -p '{"metadata":{"resourceVersion":"1"},"spec":{"priority":2}}'"#,
+    );
     assert!(said.contains("(Conflict)") && said.contains("the object has been modified"), "{said}");
 }

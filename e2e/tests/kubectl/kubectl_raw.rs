@@ -1,6 +1,6 @@
 //! `kubectl get --raw`, and commands that look beyond our kinds.
 
-use muster_e2e::kubectl::{Kubectl, task};
+use muster_e2e::kubectl::Kubectl;
 use serde_json::Value;
 
 #[test]
@@ -43,7 +43,8 @@ fn raw_openapi_leads_to_the_document_of_the_group() {
 #[test]
 fn raw_create_and_delete_reach_the_collection() {
     let kubectl = Kubectl::current();
-    let object = r#"{"apiVersion":"muster.dev/v1alpha1","kind":"Task","metadata":{"name":"a"},"spec":{"kind":"k"}}"#;
+    let object =
+        r#"{"apiVersion":"muster.dev/v1alpha1","kind":"Task","metadata":{"name":"a"},"spec":{"kind":"k"}}"#;
     kubectl.given(object).ok(&format!("create --raw {} -f -", kubectl.tasks_path()));
     assert_eq!(kubectl.ok("get tasks -o name"), "task.muster.dev/a\n");
     kubectl.ok(&format!("delete --raw {}/a", kubectl.tasks_path()));
@@ -69,9 +70,7 @@ fn get_all_is_refused_in_words() {
 }
 
 #[test]
-fn plain_words_of_a_server_that_was_never_told_of_namespaces() {
-    // Namespaces need not be made: the first object in one makes it.
-    let kubectl = Kubectl::current();
-    kubectl.given(task("a", "{kind: k}")).ok("create -f - -n never-heard-of");
-    assert_eq!(kubectl.ok("get tasks -n never-heard-of -o name"), "task.muster.dev/a\n");
+fn cluster_info_is_refused_in_words() {
+    let said = Kubectl::current().fails("cluster-info");
+    assert!(said.contains(r#"the server doesn't have a resource type "services""#), "{said}");
 }

@@ -27,7 +27,9 @@ fn server_side_apply_of_the_same_changes_nothing() {
 fn server_side_apply_by_another_manager_conflicts_and_names_the_field() {
     let kubectl = Kubectl::current();
     kubectl.given(task("a", "{kind: k, priority: 1}")).ok("apply --server-side --field-manager=alice -f -");
-    let said = kubectl.given(task("a", "{kind: k, priority: 2}")).fails("apply --server-side --field-manager=bob -f -");
+    let said = kubectl
+        .given(task("a", "{kind: k, priority: 2}"))
+        .fails("apply --server-side --field-manager=bob -f -");
     assert!(said.contains("conflict with \"alice\": .spec.priority"), "{said}");
     assert!(!said.contains(".spec.kind"), "the same value is no conflict:\n{said}");
     assert_eq!(kubectl.field("task/a", ".spec.priority"), "1");
@@ -130,4 +132,23 @@ fn managed_fields_are_hidden_unless_asked_for() {
     kubectl.given(task("a", "{kind: k}")).ok(APPLY);
     assert!(!kubectl.ok("get task a -o yaml").contains("managedFields"));
     assert!(kubectl.ok("get task a -o yaml --show-managed-fields").contains("managedFields"));
+}
+
+#[test]
+fn server_side_apply_keeps_the_memory_of_client_side_apply_true() {
+    let kubectl = Kubectl::current();
+    kubectl.given(task("a", "{kind: k, priority: 1}")).ok("apply -f -");
+    kubectl.given(task("a", "{kind: k, priority: 2}")).ok(APPLY);
+    assert!(kubectl.ok("apply view-last-applied task a").contains("priority: 2"));
+    kubectl.given(task("a", "{kind: k}")).ok("apply -f -");
+    assert_eq!(kubectl.field("task/a", ".spec"), r#"{"kind":"k"}"#);
+}
+
+#[test]
+fn server_side_apply_of_a_changed_field_conflicts_even_after_client_side_apply() {
+    let kubectl = Kubectl::current();
+    kubectl.given(task("a", "{kind: k, priority: 1}")).ok("apply -f -");
+    kubectl.ok(r#"patch task a --type=merge -p '{"spec":{"priority":5}}'"#);
+    let said = kubectl.given(task("a", "{kind: k, priority: 2}")).fails(APPLY);
+    assert!(said.contains(".spec.priority"), "{said}");
 }

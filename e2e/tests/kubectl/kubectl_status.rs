@@ -11,7 +11,9 @@ fn with_task() -> Kubectl {
 #[test]
 fn status_patch_sets_the_status_and_does_not_count_as_a_generation() {
     let kubectl = with_task();
-    kubectl.ok(r#"patch task a --subresource=status --type=merge -p '{"status":{"state":"Running","attempt":1}}'"#);
+    kubectl.ok(
+        r#"patch task a --subresource=status --type=merge -p '{"status":{"state":"Running","attempt":1}}'"#,
+    );
     assert_eq!(kubectl.field("task/a", ".status.state"), "Running");
     assert_eq!(kubectl.field("task/a", ".metadata.generation"), "1");
 }
@@ -64,7 +66,9 @@ fn status_is_shown_in_the_table() {
 #[test]
 fn status_of_a_kind_without_one_does_not_exist() {
     let kubectl = Kubectl::current();
-    kubectl.given("apiVersion: muster.dev/v1alpha1\nkind: Application\nmetadata: {name: a}\n").ok("create -f -");
+    kubectl
+        .given("apiVersion: muster.dev/v1alpha1\nkind: Application\nmetadata: {name: a}\n")
+        .ok("create -f -");
     let said = kubectl.fails(r#"patch application a --subresource=status --type=merge -p '{"status":{}}'"#);
     assert!(said.contains("NotFound"), "{said}");
 }
@@ -72,7 +76,8 @@ fn status_of_a_kind_without_one_does_not_exist() {
 #[test]
 fn status_with_an_unknown_state_is_refused() {
     let kubectl = with_task();
-    let said = kubectl.fails(r#"patch task a --subresource=status --type=merge -p '{"status":{"state":"Dancing"}}'"#);
+    let said = kubectl
+        .fails(r#"patch task a --subresource=status --type=merge -p '{"status":{"state":"Dancing"}}'"#);
     assert!(said.contains("status.state") && said.contains("Dancing"), "{said}");
 }
 

@@ -24,7 +24,11 @@ fn validation_is_strict_unless_told_otherwise() {
 fn warning_validation_stores_the_rest_and_warns() {
     let kubectl = Kubectl::current();
     let transcript = kubectl.given(task("a", UNKNOWN)).run("create --validate=warn -f -");
-    assert_eq!((transcript.code, &*transcript.stdout), (Some(0), "task.muster.dev/a created\n"), "{transcript}");
+    assert_eq!(
+        (transcript.code, &*transcript.stdout),
+        (Some(0), "task.muster.dev/a created\n"),
+        "{transcript}"
+    );
     assert!(transcript.stderr.contains(r#"Warning: unknown field "spec.nonsense""#), "{transcript}");
     assert_eq!(kubectl.field("task/a", ".spec"), r#"{"kind":"k"}"#);
 }

@@ -16,15 +16,25 @@ fn set_status(kubectl: &Kubectl, status: &str) {
 fn wait_for_a_condition_ends_when_it_holds() {
     let kubectl = with_task();
     let waiting = kubectl.start("wait task/a --for=condition=Done --timeout=20s");
-    set_status(&kubectl, r#"{"conditions":[{"type":"Done","status":"True","reason":"R","lastTransitionTime":"2026-01-01T00:00:00Z"}]}"#);
+    set_status(
+        &kubectl,
+        r#"{"conditions":[{"type":"Done","status":"True","reason":"R","lastTransitionTime":"2026-01-01T00:00:00Z"}]}"#,
+    );
     let transcript = waiting.finish();
-    assert_eq!((transcript.code, &*transcript.stdout), (Some(0), "task.muster.dev/a condition met"), "{transcript}");
+    assert_eq!(
+        (transcript.code, &*transcript.stdout),
+        (Some(0), "task.muster.dev/a condition met"),
+        "{transcript}"
+    );
 }
 
 #[test]
 fn wait_for_a_false_condition_ends_when_it_is_false() {
     let kubectl = with_task();
-    set_status(&kubectl, r#"{"conditions":[{"type":"Done","status":"False","reason":"R","lastTransitionTime":"2026-01-01T00:00:00Z"}]}"#);
+    set_status(
+        &kubectl,
+        r#"{"conditions":[{"type":"Done","status":"False","reason":"R","lastTransitionTime":"2026-01-01T00:00:00Z"}]}"#,
+    );
     kubectl.ok("wait task/a --for=condition=Done=False --timeout=20s");
 }
 
@@ -70,6 +80,15 @@ fn wait_for_all_ends_when_it_holds_for_each() {
     for name in ["a", "b"] {
         kubectl.ok(&format!(r#"patch task {name} --type=merge -p '{{"spec":{{"priority":3}}}}'"#));
     }
+    let transcript = waiting.finish();
+    assert_eq!(transcript.code, Some(0), "{transcript}");
+}
+
+#[test]
+fn wait_for_a_jsonpath_without_a_value_ends_when_it_is_there() {
+    let kubectl = with_task();
+    let waiting = kubectl.start("wait task/a --for=jsonpath={.status.message} --timeout=20s");
+    set_status(&kubectl, r#"{"message":"hello"}"#);
     let transcript = waiting.finish();
     assert_eq!(transcript.code, Some(0), "{transcript}");
 }

@@ -1,6 +1,9 @@
 //! `kubectl get --watch`.
 
+use std::time::Duration;
+
 use muster_e2e::kubectl::Kubectl;
+use muster_e2e::wait::{SOON, wait_for};
 
 #[test]
 fn watch_shows_what_is_there_and_then_every_change() {
@@ -31,14 +34,14 @@ fn watch_only_shows_no_object_that_is_there_already() {
     let kubectl = Kubectl::current();
     kubectl.create_task("a", "{kind: k}");
     let mut watch = kubectl.start("get tasks --watch-only --output-watch-events --no-headers");
-    // The watch has begun once a change is seen; until then there is one.
     let mut seen = None;
     let mut number = 0;
-    while seen.is_none() {
+    wait_for("the watch to begin and show a change", SOON, || {
         number += 1;
         kubectl.ok(&format!("label task a n={number} --overwrite"));
-        seen = watch.line_within(std::time::Duration::from_millis(200));
-    }
+        seen = watch.line_within(Duration::from_millis(200));
+        seen.is_some()
+    });
     assert!(seen.unwrap().starts_with("MODIFIED   a "));
 }
 

@@ -10,6 +10,7 @@ mod kubectl_discovery;
 mod kubectl_edit;
 mod kubectl_get;
 mod kubectl_label;
+mod kubectl_namespaces;
 mod kubectl_patch;
 mod kubectl_raw;
 mod kubectl_replace;

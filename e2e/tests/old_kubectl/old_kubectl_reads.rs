@@ -1,6 +1,7 @@
 //! Verbs that look.
 
 use muster_e2e::kubectl::Kubectl;
+use muster_e2e::server::Server;
 use serde_json::Value;
 
 fn with_two_tasks() -> Kubectl {
@@ -114,8 +115,13 @@ fn raw_reads_reach_the_server() {
 #[test]
 fn wait_ends_when_the_condition_holds() {
     let kubectl = with_two_tasks();
-    let waiting = kubectl.start("wait task/a --for=delete --timeout=20s");
-    kubectl.ok("delete task a");
+    let waiting = kubectl.start("wait task/a --for=condition=Done --timeout=20s");
+    let condition =
+        r#"{"type":"Done","status":"True","reason":"R","lastTransitionTime":"2026-01-01T00:00:00Z"}"#;
+    let status = format!(r#"{{"status":{{"conditions":[{condition}]}}}}"#);
+    let path = format!("{}/a/status", kubectl.tasks_path());
+    let answer = Server::shared().http().patch(&path, "merge-patch+json", &status);
+    assert_eq!(answer.code, 200, "{}", answer.text());
     let transcript = waiting.finish();
     assert_eq!(transcript.code, Some(0), "{transcript}");
 }

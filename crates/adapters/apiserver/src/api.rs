@@ -230,9 +230,9 @@ impl Api {
                 .unwrap_or_else(|| Err(Refusal::no_such_path()))
                 .map(|answer| respond::document(StatusCode::CREATED, &answer));
         }
-        if verb == "get" && namespaces::is_one(&path) {
-            return namespaces::show(path.name.as_deref().unwrap_or_default())
-                .map(|namespace| respond::document(StatusCode::OK, &namespace));
+        if namespaces::are_meant(&path) {
+            return namespaces::answer(self, verb, path.name.as_deref(), &options)
+                .map(|answer| respond::document(StatusCode::OK, &answer));
         }
         let kind = self.registry.find(&path.group, &path.version, &path.plural);
         let kind = kind.ok_or_else(Refusal::no_such_path)?.clone();

@@ -4,6 +4,7 @@ use muster_types::names::CATEGORY;
 use serde_json::{Value, json};
 
 use crate::kind::KindInfo;
+use crate::namespaces;
 use crate::registry::Registry;
 
 const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
@@ -50,12 +51,18 @@ pub fn resources(registry: &Registry, group: &str, version: &str) -> Option<Valu
             }));
         }
     }
+    if group.is_empty() && version == "v1" {
+        list.push(json!({
+            "name": "namespaces", "singularName": "namespace", "namespaced": false, "kind": "Namespace",
+            "verbs": namespaces::VERBS, "shortNames": ["ns"],
+        }));
+    }
     if version == "v1" {
         list.extend(REVIEWS.iter().filter(|(of, _, _)| *of == group).map(|(_, plural, kind)| {
             json!({ "name": plural, "singularName": kind.to_lowercase(), "namespaced": false, "kind": kind, "verbs": ["create"] })
         }));
     }
-    if list.is_empty() && !(group.is_empty() && version == "v1") {
+    if list.is_empty() {
         return None;
     }
     let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
@@ -132,6 +139,12 @@ fn aggregated_group(registry: &Registry, group: &str, version: &str) -> Value {
             })
         })
         .collect();
+    if group.is_empty() {
+        resources.push(json!({
+            "resource": "namespaces", "responseKind": response_kind(group, version, "Namespace"),
+            "scope": "Cluster", "singularResource": "namespace", "verbs": namespaces::VERBS, "shortNames": ["ns"],
+        }));
+    }
     resources.extend(REVIEWS.iter().filter(|(of, _, _)| *of == group).map(|(_, plural, kind)| {
         json!({
             "resource": plural, "responseKind": response_kind(group, version, kind), "scope": "Cluster",

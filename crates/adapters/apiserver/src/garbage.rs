@@ -178,7 +178,9 @@ impl Queue {
 
 impl Collector<'_> {
     fn observe_all(&mut self, changes: &[Arc<Change>], upto: Revision) {
-        changes.iter().for_each(|change| self.observe(change));
+        for change in changes {
+            self.observe(change);
+        }
         self.observed = upto;
     }
 
@@ -213,7 +215,7 @@ impl Collector<'_> {
                 Ok(Some(write)) => writes.push((key, write)),
                 Ok(None) => {}
                 Err(refusal) => {
-                    tracing::warn!(%key, %refusal, "an object cannot be looked at for its owners")
+                    tracing::warn!(%key, %refusal, "an object cannot be looked at for its owners");
                 }
             }
         }
@@ -348,7 +350,8 @@ impl Collector<'_> {
         let mut seen = HashSet::from([key.clone()]);
         let mut ahead = vec![(key.clone(), metadata.uid.clone())];
         while let Some((key, uid)) = ahead.pop() {
-            for (dependent, metadata, _) in self.dependents_of(&key, &uid).filter(|(.., blocking)| *blocking) {
+            for (dependent, metadata, _) in self.dependents_of(&key, &uid).filter(|(.., blocking)| *blocking)
+            {
                 if dependent == end {
                     return true;
                 }
@@ -363,7 +366,9 @@ impl Collector<'_> {
 
 impl Queue {
     fn extend(&mut self, keys: Option<Key>) {
-        keys.into_iter().for_each(|key| self.push(key));
+        if let Some(key) = keys {
+            self.push(key);
+        }
     }
 }
 

@@ -51,7 +51,9 @@ pub fn random<const N: usize>() -> Result<[u8; N], Refusal> {
 /// Bytes as lower-case hex digits.
 pub fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);
-    bytes.iter().for_each(|byte| push_hex(&mut text, *byte));
+    for byte in bytes {
+        push_hex(&mut text, *byte);
+    }
     text
 }
 

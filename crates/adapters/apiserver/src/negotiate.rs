@@ -26,6 +26,11 @@ pub enum Form {
     },
 }
 
+/// Levels of YAML that are read. Each takes many times the stack that one of JSON takes.
+const YAML_DEPTH: usize = 64;
+/// Bytes of text in a YAML document, aliases replaced by what they stand for.
+const YAML_TEXT: usize = 16 << 20;
+
 /// Chooses the first form in `Accept` that the server has.
 pub fn choose_form(headers: &HeaderMap) -> Result<Form, Refusal> {
     let Some(accept) = headers.get(ACCEPT) else { return Ok(Form::Json) };
@@ -129,7 +134,11 @@ pub fn parse_yaml(text: &[u8]) -> Result<Value, Refusal> {
         None => "not ".to_owned(),
     };
     let text = std::str::from_utf8(text).map_err(|_| Refusal::bad_request("the body is not UTF-8 text"))?;
-    serde_saphyr::from_str(text)
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! { max_depth: YAML_DEPTH, max_total_scalar_bytes: YAML_TEXT },
+        with_snippet: false,
+    };
+    serde_saphyr::from_str_with_options(text, options)
         .map_err(|error| Refusal::bad_request(format!("the body is {not_json}valid YAML: {error}")))
 }
 

@@ -117,10 +117,10 @@ fn add_paths(info: &KindInfo, paths: &mut Map<String, Value>) {
     }
 }
 
-fn path_parameters(info: &KindInfo, named: bool) -> Value {
+fn path_parameters(info: &KindInfo, of_object: bool) -> Value {
     let mut names = Vec::new();
     names.extend(info.namespaced.then_some("namespace"));
-    names.extend(named.then_some("name"));
+    names.extend(of_object.then_some("name"));
     let parameter =
         |name: &&str| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } });
     names.iter().map(parameter).collect()

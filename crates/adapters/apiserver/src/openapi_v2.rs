@@ -38,8 +38,8 @@ fn path_item(info: &KindInfo) -> Vec<u8> {
     let path = format!("/apis/{}{scope}/{}/{{name}}", info.api_version(), info.plural);
     let dry_run = [field(2, b"query"), field(4, b"dryRun")].concat();
     let parameter = field(1, &field(2, &field(3, &dry_run)));
-    let patch = [field(8, &parameter), field(13, &group_version_kind(info))].concat();
-    [field(1, path.as_bytes()), field(2, &field(8, &patch))].concat()
+    let operation = [field(8, &parameter), field(13, &group_version_kind(info))].concat();
+    [field(1, path.as_bytes()), field(2, &field(8, &operation))].concat()
 }
 
 fn group_version_kind(info: &KindInfo) -> Vec<u8> {

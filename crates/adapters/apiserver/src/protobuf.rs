@@ -114,7 +114,10 @@ mod tests {
     fn an_envelope_gives_kind_and_object() {
         let bytes = enveloped(&field(2, &field(1, &field(5, "tasks".repeat(50).as_bytes()))));
         let envelope = Envelope::open(&bytes).unwrap();
-        assert_eq!((envelope.api_version, envelope.kind), ("authorization.k8s.io/v1", "SelfSubjectAccessReview"));
+        assert_eq!(
+            (envelope.api_version, envelope.kind),
+            ("authorization.k8s.io/v1", "SelfSubjectAccessReview")
+        );
         let attributes = envelope.object.message(2).unwrap().message(1).unwrap();
         assert_eq!(attributes.text(5), Some(&*"tasks".repeat(50)));
         assert_eq!(attributes.text(6), Some(""));

@@ -16,7 +16,7 @@ pub struct Refusal {
     pub code: StatusCode,
     reason: &'static str,
     message: String,
-    details: Details,
+    details: Box<Details>,
 }
 
 #[derive(Debug, Clone, Default, Serialize)]
@@ -73,7 +73,7 @@ impl Causes {
 
 impl Refusal {
     fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: Details::default() }
+        Self { code, reason, message: message.into(), details: Box::default() }
     }
 
     fn about(mut self, kind: &KindInfo, name: &str) -> Self {

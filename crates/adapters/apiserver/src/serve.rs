@@ -29,7 +29,7 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Time to send the head of a request.
 const HEAD: Duration = Duration::from_secs(15);
 /// Longest time a client may take none of what is sent to it.
-const STALLED: Duration = Duration::from_secs(60);
+const STALLED: Duration = Duration::from_mins(1);
 /// Time for open requests to end after shutdown was asked for.
 const DRAIN: Duration = Duration::from_secs(5);
 /// Bytes of request head.
@@ -121,11 +121,7 @@ where
         async move { Ok::<_, std::convert::Infallible>(api.handle(request).await) }
     });
     let mut builder = Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD)
-        .max_buf_size(MAX_HEAD);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(MAX_HEAD);
     builder
         .http2()
         .timer(TokioTimer::new())

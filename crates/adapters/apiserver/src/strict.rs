@@ -5,7 +5,8 @@
 //! list is refused wherever fields are expected, at every depth. Everything else is read as it was.
 
 use serde::de::{
-    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess, Visitor,
+    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess,
+    Visitor,
 };
 use serde_json::Value;
 use std::fmt;
@@ -215,8 +216,7 @@ mod tests {
 
     #[test]
     fn objects_and_lists_are_read_where_they_belong() {
-        let document =
-            json!({"inner": {"number": 1}, "list": [{"number": 2}], "pair": [3, "x"], "any": [[1], {"a": [2]}]});
+        let document = json!({"inner": {"number": 1}, "list": [{"number": 2}], "pair": [3, "x"], "any": [[1], {"a": [2]}]});
         let lenient: Outer = serde_json::from_value(document.clone()).unwrap();
         assert_eq!(from_value::<Outer>(&document).unwrap(), lenient);
         assert_eq!(from_slice::<Outer>(document.to_string().as_bytes()).unwrap(), lenient);

@@ -1,1 +1,18 @@
-//! Placeholder.
+//! The runtime that runs attempts as processes of this machine.
+//!
+//! Is: the server's side of a shepherd (see `muster-exec`): it starts one, tells it what to do, passes on what it sees, and
+//! says `Lost` of every attempt it took with it when it died, then starts another. Is not: the parent of any attempt. The
+//! server may be killed at any instant, and everything it asked for ends with it.
+//!
+//! Start here: [`ProcessRuntime`].
+
+#![warn(missing_docs)]
+
+mod claim;
+mod link;
+mod runtime;
+mod shepherd_process;
+mod supervise;
+
+pub use muster_exec::{DirError, LogPart, ReadError, SHEPHERD_VARIABLE, shepherd_main};
+pub use runtime::{ProcessRuntime, RemoveError, Settings};

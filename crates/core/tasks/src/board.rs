@@ -11,6 +11,7 @@
 //! - Preempted: a resting task is in no group's queue until its time has come;
 //! - Isolated, capacity: checked in order of rank when a pass looks at what is offered.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -84,7 +85,7 @@ pub struct Board {
     /// Tasks that rest, by when their rest ends.
     pub(crate) resting: BTreeSet<(i64, Slot)>,
     /// Running tasks that may be preempted, lowest priority first, newest first.
-    pub(crate) victims: BTreeSet<(i32, std::cmp::Reverse<i64>, std::cmp::Reverse<u128>, Slot)>,
+    pub(crate) victims: BTreeSet<Victim>,
     /// Tasks whose attempt was told to end.
     pub(crate) leaving: BTreeSet<Slot>,
     /// Tasks that ask for more than there is.
@@ -265,10 +266,12 @@ impl Board {
             Phase::Waiting(_) => group.add(entry.priority, entry.uid, slot),
             Phase::Resting(until) => {
                 group.elsewhere.insert(slot);
+                group.aside.insert((Reverse(entry.priority), slot));
                 self.resting.insert((until, slot));
             }
             Phase::Unfit => {
                 group.elsewhere.insert(slot);
+                group.aside.insert((Reverse(entry.priority), slot));
                 self.unfit.insert(slot);
             }
             Phase::Chosen | Phase::Pending | Phase::Running => {
@@ -295,10 +298,12 @@ impl Board {
             Phase::Waiting(_) => group.remove(entry.priority, entry.uid, slot),
             Phase::Resting(until) => {
                 group.elsewhere.remove(&slot);
+                group.aside.remove(&(Reverse(entry.priority), slot));
                 self.resting.remove(&(until, slot));
             }
             Phase::Unfit => {
                 group.elsewhere.remove(&slot);
+                group.aside.remove(&(Reverse(entry.priority), slot));
                 self.unfit.remove(&slot);
             }
             Phase::Chosen | Phase::Pending | Phase::Running => {
@@ -339,7 +344,9 @@ impl Board {
         };
         let others: Vec<GroupId> = self.subjects.get(&subject).into_iter().flatten().copied().collect();
         for other in others {
-            let GroupKey::Exclusive { kind: Some(other_kind), .. } = self.groups[other as usize].key else { continue };
+            let GroupKey::Exclusive { kind: Some(other_kind), .. } = self.groups[other as usize].key else {
+                continue;
+            };
             if other == group {
                 continue;
             }
@@ -350,6 +357,7 @@ impl Board {
                 self.refresh_offer(other);
             }
         }
+        self.refresh_boost(group);
         self.refresh_offer(group);
     }
 
@@ -363,17 +371,14 @@ impl Board {
         let lenders =
             if self.settings.keeps(Rule::Escalation) { self.dependents_of(group) } else { Vec::new() };
         let lent = lenders.into_iter().filter_map(|other| self.groups[other as usize].highest()).max();
-        self.groups[group as usize].boost = lent.unwrap_or(i32::MIN);
+        self.groups[group as usize].boost = lent.map_or(i32::MIN, |(priority, _)| priority);
     }
 
     /// Offers the head of a group, if the rules between groups let it start.
     pub(crate) fn refresh_offer(&mut self, group: GroupId) {
         let taken = self.groups[group as usize].is_taken() && self.settings.keeps(Rule::Unique);
-        let offer = if taken || self.blocker_of(group).is_some() {
-            None
-        } else {
-            self.groups[group as usize].head()
-        };
+        let offer =
+            if taken || self.blocker_of(group).is_some() { None } else { self.groups[group as usize].head() };
         let current = self.groups[group as usize].offered;
         if current == offer {
             return;
@@ -402,7 +407,9 @@ impl Board {
 
     /// A group this one waits for.
     pub(crate) fn blocker_of(&self, group: GroupId) -> Option<GroupId> {
-        let GroupKey::Exclusive { subject, kind: Some(kind), .. } = self.groups[group as usize].key else { return None };
+        let GroupKey::Exclusive { subject, kind: Some(kind), .. } = self.groups[group as usize].key else {
+            return None;
+        };
         if !self.settings.keeps(Rule::Dependency) {
             return None;
         }
@@ -420,6 +427,9 @@ fn qualified(task: &TaskView, name: &str) -> String {
     format!("{namespace}/{name}")
 }
 
-pub(crate) fn victim(slot: Slot, entry: &Entry) -> (i32, std::cmp::Reverse<i64>, std::cmp::Reverse<u128>, Slot) {
-    (entry.priority, std::cmp::Reverse(entry.since), std::cmp::Reverse(entry.uid), slot)
+/// Where a running task stands in the order of giving way: lowest priority first, then newest.
+type Victim = (i32, Reverse<i64>, Reverse<u128>, Slot);
+
+fn victim(slot: Slot, entry: &Entry) -> Victim {
+    (entry.priority, Reverse(entry.since), Reverse(entry.uid), slot)
 }

@@ -38,7 +38,11 @@ impl Lack {
     }
 
     fn or(self, other: Self) -> Self {
-        Self { slots: self.slots || other.slots, cpu: self.cpu || other.cpu, memory: self.memory || other.memory }
+        Self {
+            slots: self.slots || other.slots,
+            cpu: self.cpu || other.cpu,
+            memory: self.memory || other.memory,
+        }
     }
 
     /// The words for people.
@@ -134,7 +138,9 @@ impl Room {
     /// True if the task can never fit, however empty the room is.
     pub fn never_fits(&self, need: Need) -> bool {
         let more = |wanted: u64, most: Option<u64>| most.is_some_and(|most| wanted > most);
-        self.capacity.slots == 0 || more(need.cpu_millis, self.capacity.cpu_millis) || more(need.memory, self.capacity.memory)
+        self.capacity.slots == 0
+            || more(need.cpu_millis, self.capacity.cpu_millis)
+            || more(need.memory, self.capacity.memory)
     }
 
     /// A task came.

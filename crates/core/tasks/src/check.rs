@@ -25,9 +25,13 @@ impl Board {
         }
         for (index, group) in self.groups.iter().enumerate() {
             if group.active > 1 && group.is_exclusive() {
-                wrong.push(format!("{} tasks of one subject and kind are active: group {index}", group.active));
+                wrong.push(format!(
+                    "{} tasks of one subject and kind are active: group {index}",
+                    group.active
+                ));
             }
-            if group.offered.is_some_and(|rank| self.offered.get(&rank) != u32::try_from(index).ok().as_ref()) {
+            if group.offered.is_some_and(|rank| self.offered.get(&rank) != u32::try_from(index).ok().as_ref())
+            {
                 wrong.push(format!("the offer of group {index} is not on the board"));
             }
         }
@@ -53,7 +57,10 @@ impl Board {
                 }
                 Decision::Preempt { task, by } => {
                     if priority_of(task.uid) >= priority_of(by.uid) {
-                        wrong.push(format!("{} is preempted by {}, which has no higher priority", task.path, by.path));
+                        wrong.push(format!(
+                            "{} is preempted by {}, which has no higher priority",
+                            task.path, by.path
+                        ));
                     }
                 }
                 Decision::Hold { .. } => {}

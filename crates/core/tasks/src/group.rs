@@ -53,6 +53,8 @@ pub struct Group {
     pub active: u32,
     /// Tasks with an attempt, and tasks that rest or are set aside.
     pub elsewhere: BTreeSet<Slot>,
+    /// Tasks that rest or are set aside, by their own priority: they do not start, but what they need is needed.
+    pub aside: BTreeSet<(Reverse<i32>, Slot)>,
     /// Tasks that were submitted and have not ended, resting ones included.
     pub members: u32,
     /// The priority that what depends on these tasks lends them.
@@ -70,6 +72,7 @@ impl Group {
             by_age: BTreeSet::new(),
             active: 0,
             elsewhere: BTreeSet::new(),
+            aside: BTreeSet::new(),
             members: 0,
             boost: i32::MIN,
             offered: None,
@@ -88,9 +91,15 @@ impl Group {
         self.by_age.remove(&(age, slot));
     }
 
-    /// The highest priority any waiting task asks for.
-    pub fn highest(&self) -> Option<i32> {
-        self.by_priority.first().map(|(Reverse(priority), ..)| *priority)
+    /// The highest priority that a task without an attempt asks for, and that task.
+    pub fn highest(&self) -> Option<(i32, Slot)> {
+        let waiting = self.by_priority.first().map(|(Reverse(priority), _, slot)| (*priority, *slot));
+        let aside = self.aside.first().map(|(Reverse(priority), slot)| (*priority, *slot));
+        match (waiting, aside) {
+            (Some(waiting), Some(aside)) if aside.0 > waiting.0 => Some(aside),
+            (Some(waiting), _) => Some(waiting),
+            (None, aside) => aside,
+        }
     }
 
     /// The first waiting task in order of effective priority, then age.
@@ -101,11 +110,6 @@ impl Group {
         }
         // All of them are raised to the same priority: the oldest is first.
         self.by_age.first().map(|(age, slot)| (Reverse(self.boost), *age, *slot))
-    }
-
-    /// The waiting task with the highest priority of its own.
-    pub fn first_by_priority(&self) -> Option<Slot> {
-        self.by_priority.first().map(|(.., slot)| *slot)
     }
 
     /// Waiting tasks, by their own priority.

@@ -8,8 +8,8 @@
 #![warn(missing_docs)]
 
 pub mod board;
-pub mod check;
 pub mod capacity;
+pub mod check;
 mod group;
 pub mod kinds;
 pub mod lifecycle;

@@ -93,10 +93,7 @@ pub fn transition(state: State, event: Event) -> Result<State, Refused> {
         (Pending | Running, Event::Return) => Ready,
         (Created | Ready | Postponed | QuotaBlocked | Pending | Running, Event::Cancel) => Canceled,
         (Created, _)
-        | (
-            Ready | Postponed | QuotaBlocked,
-            Event::Submit | Event::Run | Event::Succeed | Event::Return,
-        )
+        | (Ready | Postponed | QuotaBlocked, Event::Submit | Event::Run | Event::Succeed | Event::Return)
         | (Pending, Event::Submit | Event::Hold | Event::Free | Event::Block | Event::Start)
         | (Running, Event::Submit | Event::Hold | Event::Free | Event::Block | Event::Start | Event::Run) => {
             return Err(Refused::NotNow { state, event });
@@ -127,7 +124,8 @@ mod tests {
 
     #[test]
     fn only_a_task_with_an_attempt_can_come_back() {
-        let from: Vec<_> = State::ALL.into_iter().filter(|state| transition(*state, Event::Return).is_ok()).collect();
+        let from: Vec<_> =
+            State::ALL.into_iter().filter(|state| transition(*state, Event::Return).is_ok()).collect();
         assert_eq!(from, [State::Pending, State::Running]);
     }
 

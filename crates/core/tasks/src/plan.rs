@@ -108,9 +108,11 @@ impl Hold {
     /// The state a task that waits for this is shown in.
     pub fn state(&self) -> State {
         match self {
-            Self::Unique { .. } | Self::Dependency { .. } | Self::Isolation | Self::Isolated { .. } | Self::Rest { .. } => {
-                State::Postponed
-            }
+            Self::Unique { .. }
+            | Self::Dependency { .. }
+            | Self::Isolation
+            | Self::Isolated { .. }
+            | Self::Rest { .. } => State::Postponed,
             Self::Capacity(_) | Self::NeverFits => State::QuotaBlocked,
             Self::Order { .. } => State::Ready,
         }
@@ -137,13 +139,19 @@ impl Hold {
                 format!("task {} of the same subject and kind must end first", other.path)
             }
             Self::Dependency { other, kind } => format!("task {} ({kind}) must complete first", other.path),
-            Self::Isolation => "an isolated task runs or is next; nothing else starts until it ended".to_owned(),
+            Self::Isolation => {
+                "an isolated task runs or is next; nothing else starts until it ended".to_owned()
+            }
             Self::Isolated { running } => {
                 format!("it is isolated and {running} other tasks run; it starts when they ended")
             }
-            Self::Rest { until } => format!("it rests until {}", muster_types::Timestamp::from_second(*until)),
+            Self::Rest { until } => {
+                format!("it rests until {}", muster_types::Timestamp::from_second(*until))
+            }
             Self::Capacity(lack) => lack.describe().to_owned(),
-            Self::NeverFits => "it asks for more than there is; lower spec.resources or enlarge the runtime".to_owned(),
+            Self::NeverFits => {
+                "it asks for more than there is; lower spec.resources or enlarge the runtime".to_owned()
+            }
             Self::Order { before } => format!("{before} tasks are before it"),
         }
     }
@@ -188,7 +196,9 @@ impl Board {
         {
             let next = match after {
                 None => self.offered.first_key_value(),
-                Some(after) => self.offered.range((std::ops::Bound::Excluded(after), std::ops::Bound::Unbounded)).next(),
+                Some(after) => {
+                    self.offered.range((std::ops::Bound::Excluded(after), std::ops::Bound::Unbounded)).next()
+                }
             };
             let Some((rank, _)) = next else { break };
             let rank = *rank;
@@ -225,7 +235,8 @@ impl Board {
 
     fn start(&mut self, slot: Slot, rank: Reverse<i32>) -> Decision {
         let own = self.entry(slot).map_or(0, |entry| entry.priority);
-        let lent = if rank.0 > own { self.lender(slot).map(|by| Lent { priority: rank.0, by }) } else { None };
+        let lent =
+            if rank.0 > own { self.lender(slot).map(|by| Lent { priority: rank.0, by }) } else { None };
         self.move_to(slot, Phase::Chosen);
         Decision::Start { task: self.reference(slot), lent }
     }
@@ -254,7 +265,11 @@ impl Board {
         }
         let (priority, runtime, need) = (entry.priority, entry.runtime, entry.need);
         let only_lower = self.settings.keeps(Rule::Preemption);
-        let lower = self.victims.iter().take_while(|(other, ..)| *other < priority || !only_lower).map(|(.., slot)| *slot);
+        let lower = self
+            .victims
+            .iter()
+            .take_while(|(other, ..)| *other < priority || !only_lower)
+            .map(|(.., slot)| *slot);
         let same_room = |slot: &Slot| self.entry(*slot).is_some_and(|entry| entry.runtime == runtime);
         let candidates: Vec<Slot> = lower.filter(same_room).collect();
         let needs = |slots: &[Slot]| {
@@ -333,8 +348,10 @@ impl Board {
             return Some(Hold::Capacity(lack));
         }
         let rank = (Reverse(entry.priority.max(group.boost)), entry.uid, slot);
-        let isolated_before =
-            self.offered.range(..rank).any(|((.., other), _)| self.entry(*other).is_some_and(|other| other.isolated));
+        let isolated_before = self
+            .offered
+            .range(..rank)
+            .any(|((.., other), _)| self.entry(*other).is_some_and(|other| other.isolated));
         if isolated_before {
             return Some(Hold::Isolation);
         }
@@ -352,9 +369,9 @@ impl Board {
     fn lender(&self, slot: Slot) -> Option<TaskRef> {
         let group = self.entry(slot)?.group;
         let lenders = self.dependents_of(group);
-        let best = lenders.into_iter().filter_map(|group| Some((self.groups[group as usize].highest()?, group)));
-        let (_, lender) = best.max_by_key(|(priority, group)| (*priority, Reverse(*group)))?;
-        self.groups[lender as usize].first_by_priority().map(|slot| self.reference(slot))
+        let best = lenders.into_iter().filter_map(|group| self.groups[group as usize].highest());
+        let (_, lender) = best.max_by_key(|(priority, slot)| (*priority, Reverse(*slot)))?;
+        Some(self.reference(lender))
     }
 
     fn reference(&self, slot: Slot) -> TaskRef {

@@ -5,7 +5,7 @@
 
 use muster_types::attempt::{Cause, ContainerEnding, Ending, Handle};
 use muster_types::task::RetryOn;
-use muster_types::task_status::{Attempt, Attachment, RecordKind, Stopping, WaitingFor};
+use muster_types::task_status::{Attachment, Attempt, RecordKind, Stopping, WaitingFor};
 use muster_types::{Millis, State, Task, Timestamp};
 
 use crate::lifecycle::{Event, Refused, transition};
@@ -114,7 +114,8 @@ pub fn observe_ended(task: &mut Task, handle: &Handle, ending: &Ending, now: Mil
         Some(Stopping::Canceled | Stopping::Deleted | Stopping::Expired) => return Ok(cancel(task, now)?),
         None => {}
     }
-    let failed = ending.containers.iter().find(|container| container.exit_code != 0 && !container.killed_as_leftover);
+    let failed =
+        ending.containers.iter().find(|container| container.exit_code != 0 && !container.killed_as_leftover);
     let failure = match (ending.cause, failed) {
         (Cause::Timeout, _) => Some(Failure::Timeout),
         (Cause::Stopped, _) => Some(Failure::ExecutorLost),
@@ -182,7 +183,12 @@ pub fn observe_lost(task: &mut Task, handle: &Handle, message: &str, now: Millis
 }
 
 /// The attempt is to end; the task keeps its place until it has. Without an attempt, canceling is immediate.
-pub fn request_stop(task: &mut Task, why: Stopping, by: Option<&TaskRef>, now: Millis) -> Result<(), Refused> {
+pub fn request_stop(
+    task: &mut Task,
+    why: Stopping,
+    by: Option<&TaskRef>,
+    now: Millis,
+) -> Result<(), Refused> {
     let state = state_of(task);
     if state.is_terminal() {
         return Err(Refused::Ended(state));

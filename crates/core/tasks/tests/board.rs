@@ -43,8 +43,12 @@ fn play(story: &str) {
         }
         assert_eq!(teller.board.violations(), Vec::<String>::new(), "after {line}");
     }
-    let expected: String =
-        story.lines().map(str::trim).filter(|line| !line.is_empty()).map(|line| format!("{line}\n")).collect();
+    let expected: String = story
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .map(|line| format!("{line}\n"))
+        .collect();
     assert_eq!(played, expected);
 }
 
@@ -71,10 +75,15 @@ impl Story {
             }
             "kind" => {
                 let needs = option("needs").unwrap_or_default();
-                let needs = needs.split(',').filter(|need| !need.is_empty()).map(|need| format!("d/{need}")).collect();
+                let needs = needs
+                    .split(',')
+                    .filter(|need| !need.is_empty())
+                    .map(|need| format!("d/{need}"))
+                    .collect();
                 self.kinds.insert(format!("d/{}", rest[0]), needs);
                 if let Some(priority) = number("priority") {
-                    self.priorities.insert(format!("d/{}", rest[0]), i32::try_from(priority).expect("a priority"));
+                    self.priorities
+                        .insert(format!("d/{}", rest[0]), i32::try_from(priority).expect("a priority"));
                 }
                 let graph = KindGraph::new(self.kinds.iter().map(|(kind, needs)| {
                     (kind.as_str(), needs.iter().map(String::as_str).collect::<Vec<_>>())
@@ -93,7 +102,10 @@ impl Story {
                     addon: option("addon").unwrap_or_default(),
                     subject: option("subject").unwrap_or_default(),
                     runtime: None,
-                    need: Need { cpu_millis: 0, memory: u64::try_from(number("memory").unwrap_or(0)).expect("a size") },
+                    need: Need {
+                        cpu_millis: 0,
+                        memory: u64::try_from(number("memory").unwrap_or(0)).expect("a size"),
+                    },
                     isolated: flag("isolated"),
                     preempt_enabled: flag("preempt"),
                     preempt_exempt: flag("exempt"),
@@ -122,7 +134,11 @@ impl Story {
             }
             "why" => {
                 let hold = self.board.why(self.tasks[rest[0]].uid, self.now);
-                return vec![hold.map_or("nothing".to_owned(), |hold| format!("{}: {}", hold.reason(), hold.message()))];
+                return vec![
+                    hold.map_or("nothing".to_owned(), |hold| {
+                        format!("{}: {}", hold.reason(), hold.message())
+                    }),
+                ];
             }
             other => panic!("there is no verb {other}"),
         }
@@ -289,6 +305,22 @@ fn what_depends_on_a_task_raises_it_above_tasks_that_ask_for_more() {
          task discovery kind=language subject=app/x prio=0
          task middle prio=5
          task analysis kind=analyze subject=app/x prio=10
+         plan
+         > start discovery raised to 10 by analysis
+         > hold middle Capacity
+         > hold analysis Dependency",
+    );
+}
+
+#[test]
+fn a_task_that_comes_after_what_depends_on_it_is_raised_too() {
+    play(
+        "room slots=1
+         kind language
+         kind analyze needs=language
+         task analysis kind=analyze subject=app/x prio=10
+         task middle prio=5
+         task discovery kind=language subject=app/x prio=0
          plan
          > start discovery raised to 10 by analysis
          > hold middle Capacity

@@ -114,7 +114,13 @@ impl Connection {
     }
 
     /// Sends a request and waits for its whole answer, which must have a length. Returns its status.
-    pub async fn round_trip(&mut self, method: &str, path: &str, kind: &str, body: &[u8]) -> anyhow::Result<u16> {
+    pub async fn round_trip(
+        &mut self,
+        method: &str,
+        path: &str,
+        kind: &str,
+        body: &[u8],
+    ) -> anyhow::Result<u16> {
         self.send(method, path, kind, body).await?;
         self.buffer.clear();
         loop {

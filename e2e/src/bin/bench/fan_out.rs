@@ -10,7 +10,12 @@ use crate::clients::{Endpoint, Timing};
 use crate::muster_peer::TASKS;
 
 /// Opens `watchers` watches, makes `updates` updates at `rate` per second, and returns the lag of every frame.
-pub async fn fan_out(endpoint: &Endpoint, watchers: usize, updates: usize, rate: u32) -> anyhow::Result<Timing> {
+pub async fn fan_out(
+    endpoint: &Endpoint,
+    watchers: usize,
+    updates: usize,
+    rate: u32,
+) -> anyhow::Result<Timing> {
     let mut writer = endpoint.connect().await?;
     let object = String::from_utf8(crate::muster_peer::task("fan", 0))?;
     writer.round_trip("POST", TASKS, "application/json", object.as_bytes()).await?;
@@ -31,7 +36,8 @@ pub async fn fan_out(endpoint: &Endpoint, watchers: usize, updates: usize, rate:
         let change = format!(r#"{{"metadata":{{"annotations":{{"update":"{number}"}}}}}}"#);
         sent.push(Instant::now());
         let target = format!("{TASKS}/{name}");
-        let status = writer.round_trip("PATCH", &target, "application/merge-patch+json", change.as_bytes()).await?;
+        let status =
+            writer.round_trip("PATCH", &target, "application/merge-patch+json", change.as_bytes()).await?;
         if status != 200 {
             bail!("the update was refused: {}", writer.last_answer());
         }
@@ -39,7 +45,8 @@ pub async fn fan_out(endpoint: &Endpoint, watchers: usize, updates: usize, rate:
     let wall = started.elapsed();
     let mut micros = Vec::with_capacity(watchers * updates);
     for watcher in following {
-        let arrivals = tokio::time::timeout(Duration::from_mins(1), watcher).await.context("a watcher hangs")???;
+        let arrivals =
+            tokio::time::timeout(Duration::from_mins(1), watcher).await.context("a watcher hangs")???;
         for (arrival, sent) in arrivals.iter().zip(&sent) {
             let lag = arrival.saturating_duration_since(*sent);
             micros.push(u32::try_from(lag.as_micros()).unwrap_or(u32::MAX));
@@ -52,7 +59,12 @@ pub async fn fan_out(endpoint: &Endpoint, watchers: usize, updates: usize, rate:
 }
 
 /// When each update arrived. Frames are counted by their ends, not parsed.
-async fn follow(endpoint: &Endpoint, path: &str, updates: usize, ready: &Barrier) -> anyhow::Result<Vec<Instant>> {
+async fn follow(
+    endpoint: &Endpoint,
+    path: &str,
+    updates: usize,
+    ready: &Barrier,
+) -> anyhow::Result<Vec<Instant>> {
     let mut connection = endpoint.connect().await?;
     connection.send("GET", path, "application/json", b"").await?;
     let mut buffer = vec![0; 64 * 1024];

@@ -128,7 +128,9 @@ impl Kube {
         });
         let mut connection = self.endpoint.connect().await?;
         let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        let status = connection.round_trip("POST", path, "application/json", definition.to_string().as_bytes()).await?;
+        let status = connection
+            .round_trip("POST", path, "application/json", definition.to_string().as_bytes())
+            .await?;
         if status != 201 {
             bail!("the custom resource was not accepted ({status}): {}", connection.last_answer());
         }

@@ -32,7 +32,9 @@ impl Muster {
         let log = data.with_extension("log");
         let started = Instant::now();
         let mut command = Command::new(bin);
-        command.args(["up", "--listen", "127.0.0.1:0", "--max-requests", "0", "--log", "warn", "--data"]).arg(data);
+        command
+            .args(["up", "--listen", "127.0.0.1:0", "--max-requests", "0", "--log", "warn", "--data"])
+            .arg(data);
         let process = Process::start(&mut command, &log)?;
         let url = wait_for_line(&log, "API ").await?;
         let address = url.trim().trim_start_matches("https://").to_owned();

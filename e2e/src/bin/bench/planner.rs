@@ -23,7 +23,9 @@ const GOAL: f64 = 300_000.0;
 pub fn run(write: bool) -> anyhow::Result<()> {
     let mut report = Report::default();
     let mut plot = vec![Bar { label: "goal".into(), value: GOAL, series: Series::Limit }];
-    for (label, tasks) in [("free tasks", free as fn(u32) -> TaskView), ("subjects, kinds and dependencies", bound)] {
+    for (label, tasks) in
+        [("free tasks", free as fn(u32) -> TaskView), ("subjects, kinds and dependencies", bound)]
+    {
         let (rate, count) = best_of(5, || placements(tasks));
         report.line(
             format!("placements, {label}, {} tasks", number(f64::from(TASKS))),
@@ -119,7 +121,12 @@ fn preemptions() -> (usize, Duration) {
     }
     for number in TASKS / 2..TASKS {
         let priority = Some(100);
-        board.observe(&TaskView { state: State::QuotaBlocked, priority, preempt_enabled: true, ..free(number) });
+        board.observe(&TaskView {
+            state: State::QuotaBlocked,
+            priority,
+            preempt_enabled: true,
+            ..free(number)
+        });
     }
     let (mut count, mut took) = (0, Duration::ZERO);
     for _ in 0..200 {

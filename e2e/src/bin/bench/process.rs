@@ -33,7 +33,8 @@ impl Process {
     /// Resident memory in bytes.
     pub fn rss(&self) -> anyhow::Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS in /proc")?;
+        let line =
+            status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS in /proc")?;
         let kib: u64 = line.trim().trim_end_matches(" kB").trim().parse()?;
         Ok(kib * 1024)
     }

@@ -45,10 +45,8 @@ impl Report {
         let path = docs.join("benchmarks.md");
         let old = fs::read_to_string(&path).unwrap_or_else(|_| "# Benchmarks\n".to_owned());
         let (open, close) = (format!("<!-- bench:{name} -->"), format!("<!-- /bench:{name} -->"));
-        let section = format!(
-            "{open}\n## {name}\n\n{intro}\n\n{}\n![{name}](plots/{name}.svg)\n{close}",
-            self.table()
-        );
+        let section =
+            format!("{open}\n## {name}\n\n{intro}\n\n{}\n![{name}](plots/{name}.svg)\n{close}", self.table());
         let new = match (old.find(&open), old.find(&close)) {
             (Some(start), Some(end)) => format!("{}{section}{}", &old[..start], &old[end + close.len()..]),
             _ => format!("{}\n\n{section}\n", old.trim_end()),

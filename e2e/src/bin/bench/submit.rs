@@ -95,12 +95,20 @@ async fn measure_limits(dir: &Path, report: &mut Report, plot: &mut Vec<Bar>) ->
             format!("{}/s", number(rate)),
             "limit of the machine",
         );
-        plot.push(Bar { label: format!("SQLite rows, batches of {clients}"), value: rate, series: Series::Limit });
+        plot.push(Bar {
+            label: format!("SQLite rows, batches of {clients}"),
+            value: rate,
+            series: Series::Limit,
+        });
         rows.push(rate);
     }
     for clients in CLIENTS {
         let rate = limits::echoes(dir, clients, SIZE).await?;
-        report.line(format!("HTTP echo of 1 KiB, {clients} clients"), format!("{}/s", number(rate)), "limit of the machine");
+        report.line(
+            format!("HTTP echo of 1 KiB, {clients} clients"),
+            format!("{}/s", number(rate)),
+            "limit of the machine",
+        );
         plot.push(Bar { label: format!("HTTP echo, {clients} clients"), value: rate, series: Series::Limit });
         echoes.push(rate);
     }
@@ -124,7 +132,9 @@ async fn measure_creates(
     load(&muster.plain, 4, 500, TASKS, |number| task("warm", number)).await?;
     for (index, clients) in CLIENTS.into_iter().enumerate() {
         let run = format!("p{clients}");
-        let timing = load(&muster.plain, clients, sizes.creates[index], TASKS, move |number| task(&run, number)).await?;
+        let timing =
+            load(&muster.plain, clients, sizes.creates[index], TASKS, move |number| task(&run, number))
+                .await?;
         let bound = 1.0 / (1.0 / limits.echoes[index] + 1.0 / limits.rows[index]);
         let share = timing.per_second() / bound * 100.0;
         report.line(
@@ -162,14 +172,19 @@ async fn measure_kube(
     plot: &mut Vec<Bar>,
 ) -> anyhow::Result<()> {
     let Some(kube) = kube_peer::start(&dir.join("kube")).await? else {
-        report.line("kube-apiserver with etcd", "NOT RUN", "no binaries in KUBEBUILDER_ASSETS, PATH or the cache");
+        report.line(
+            "kube-apiserver with etcd",
+            "NOT RUN",
+            "no binaries in KUBEBUILDER_ASSETS, PATH or the cache",
+        );
         return Ok(());
     };
     load(&kube.endpoint, 4, 200, TASKS, |number| task("warm", number)).await?;
     for (index, clients) in CLIENTS.into_iter().enumerate() {
         let run = format!("k{clients}");
         let timing =
-            load(&kube.endpoint, clients, sizes.kube_creates[index], TASKS, move |number| task(&run, number)).await?;
+            load(&kube.endpoint, clients, sizes.kube_creates[index], TASKS, move |number| task(&run, number))
+                .await?;
         let ratio = ours.tls[index] / timing.per_second();
         report.line(
             format!("kube-apiserver with etcd: creates over TLS, {clients} clients"),
@@ -199,7 +214,12 @@ async fn measure_many(dir: &Path, sizes: &Sizes, report: &mut Report) -> anyhow:
     report.line(
         format!("watch fan-out, {} watchers, 100 updates/s", sizes.watchers),
         format!("p99 lag {}", millis(lag.quantile(0.99))),
-        format!("p50 {}, largest {}, {} frames", millis(lag.quantile(0.5)), millis(lag.quantile(1.0)), lag.count),
+        format!(
+            "p50 {}, largest {}, {} frames",
+            millis(lag.quantile(0.5)),
+            millis(lag.quantile(1.0)),
+            lag.count
+        ),
     );
     muster.process.terminate()?;
     let again = Muster::start(&data).await?;
@@ -213,7 +233,13 @@ async fn measure_many(dir: &Path, sizes: &Sizes, report: &mut Report) -> anyhow:
 }
 
 #[allow(clippy::cast_precision_loss, reason = "bytes fit")]
-fn report_memory(muster: &Muster, idle: u64, objects: usize, when: &str, report: &mut Report) -> anyhow::Result<()> {
+fn report_memory(
+    muster: &Muster,
+    idle: u64,
+    objects: usize,
+    when: &str,
+    report: &mut Report,
+) -> anyhow::Result<()> {
     let rss = muster.process.rss()?;
     let each = rss.saturating_sub(idle) as f64 / objects as f64;
     report.line(

@@ -38,9 +38,9 @@ pub async fn delete_object(call: &mut Call, body: &[u8]) -> Result<Reply, Refusa
     match delete_one(call, &name, call.namespace(), &options).await? {
         Deleted::Marked(json) => call.show_json(StatusCode::OK, &json),
         Deleted::Gone(last) => {
-            Ok(respond::document(StatusCode::OK, &success(call, &name, uid_of(last.json()))))
+            Ok(respond::document(StatusCode::OK, &success(call, &name, &uid_of(last.json()))))
         }
-        Deleted::WouldGo => Ok(respond::document(StatusCode::OK, &success(call, &name, Value::Null))),
+        Deleted::WouldGo => Ok(respond::document(StatusCode::OK, &success(call, &name, &Value::Null))),
     }
 }
 
@@ -191,7 +191,7 @@ fn uid_of(json: &[u8]) -> Value {
         .unwrap_or_default()
 }
 
-fn success(call: &Call, name: &str, uid: Value) -> Value {
+fn success(call: &Call, name: &str, uid: &Value) -> Value {
     let info = call.info();
     json!({
         "kind": "Status",

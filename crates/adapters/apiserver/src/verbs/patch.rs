@@ -31,7 +31,8 @@ async fn change(call: &mut Call, kind: PatchKind, body: &[u8]) -> Result<Reply, 
     for _ in 0..TRIES {
         let old = call.fetch()?;
         let before = parse_stored(old.json())?;
-        let after = patch(kind, &before, &change, call.kind.schema(), MAX_OBJECT).map_err(of_patch)?;
+        let after = patch(kind, &before, &change, call.kind.schema(), MAX_OBJECT)
+            .map_err(|error| of_patch(&error))?;
         let new = call.decode(Input::Value(&after))?.object;
         let version = &new.metadata().resource_version;
         if !version.is_empty() && *version != old.revision.to_string() {
@@ -133,7 +134,7 @@ fn parse_stored(json: &[u8]) -> Result<Value, Refusal> {
     serde_json::from_slice(json).map_err(|error| Refusal::internal(error.to_string()))
 }
 
-fn of_patch(error: PatchError) -> Refusal {
+fn of_patch(error: &PatchError) -> Refusal {
     match error {
         PatchError::Malformed(_)
         | PatchError::MalformedOperation { .. }
@@ -149,10 +150,8 @@ fn of_patch(error: PatchError) -> Refusal {
 fn of_apply(call: &Call, error: ApplyError) -> Refusal {
     match error {
         ApplyError::Conflicts(conflicts) => {
-            let listed: Vec<_> = conflicts
-                .iter()
-                .map(|conflict| (conflict.path.clone(), conflict.to_string()))
-                .collect();
+            let listed: Vec<_> =
+                conflicts.iter().map(|conflict| (conflict.path.clone(), conflict.to_string())).collect();
             let fields: Vec<_> =
                 listed.iter().map(|(field, message)| format!("{message}: {field}")).collect();
             let count = listed.len();

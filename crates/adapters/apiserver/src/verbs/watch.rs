@@ -160,7 +160,7 @@ impl Serving {
                 changes = self.watch.next(CHANGES) => match changes {
                     Ok(changes) => changes.iter().for_each(|change| self.write_change(change, &mut out)),
                     Err(WatchError::Closed) => return None,
-                    Err(error) => return self.fail(&error.into(), out),
+                    Err(error) => return Some(self.fail(&error.into(), out)),
                 },
                 () = tokio::time::sleep_until(self.ends) => return self.end(out),
                 () = tokio::time::sleep_until(self.next_bookmark), if self.bookmarks => {
@@ -181,10 +181,10 @@ impl Serving {
         (!out.is_empty()).then(|| out.into())
     }
 
-    fn fail(&mut self, refusal: &Refusal, mut out: Vec<u8>) -> Option<Bytes> {
+    fn fail(&mut self, refusal: &Refusal, mut out: Vec<u8>) -> Bytes {
         self.stage = Stage::Ended;
         write_line("ERROR", &refusal.status(), &mut out);
-        Some(out.into())
+        out.into()
     }
 
     fn write_change(&mut self, change: &Arc<Change>, out: &mut Vec<u8>) {

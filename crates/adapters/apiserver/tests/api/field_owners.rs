@@ -85,10 +85,14 @@ async fn a_field_of_another_is_a_conflict_that_force_decides() {
     let message = answer.refused(409);
     assert!(message.contains("conflict with \"alice\"") && message.contains(".spec.priority"), "{message}");
     let causes = &answer.json()["details"]["causes"];
-    assert_eq!((&causes[0]["reason"], &causes[0]["field"]), (&json!("FieldManagerConflict"), &json!(".spec.priority")));
+    assert_eq!(
+        (&causes[0]["reason"], &causes[0]["field"]),
+        (&json!("FieldManagerConflict"), &json!(".spec.priority"))
+    );
     assert_eq!(server.revision(), before);
     let forced = format!("{}?fieldManager=bob&force=true", target());
-    let taken = server.patch(&forced, APPLY_PATCH, &config(&json!({"kind": "k", "priority": 2}))).await.good();
+    let taken =
+        server.patch(&forced, APPLY_PATCH, &config(&json!({"kind": "k", "priority": 2}))).await.good();
     assert_eq!(fields_of(&taken, "alice"), &json!({"f:spec": {"f:kind": {}}}));
     assert_eq!(fields_of(&taken, "bob"), &json!({"f:spec": {"f:kind": {}, "f:priority": {}}}));
 }
@@ -96,7 +100,10 @@ async fn a_field_of_another_is_a_conflict_that_force_decides() {
 #[tokio::test]
 async fn a_field_that_its_only_owner_no_longer_applies_is_removed() {
     let server = Server::start().await;
-    server.apply(&target(), "alice", &config(&json!({"kind": "k", "priority": 1, "locator": "x"}))).await.good();
+    server
+        .apply(&target(), "alice", &config(&json!({"kind": "k", "priority": 1, "locator": "x"})))
+        .await
+        .good();
     server.apply(&target(), "bob", &config(&json!({"kind": "k", "locator": "x"}))).await.good();
     let less = server.apply(&target(), "alice", &config(&json!({"kind": "k"}))).await.good();
     assert!(less["spec"].get("priority").is_none(), "nobody else had it");
@@ -111,7 +118,11 @@ async fn the_status_has_owners_of_its_own() {
     with_status["status"] = json!({"state": "Running"});
     let created = server.apply(&target(), "alice", &with_status).await.good();
     assert!(created["status"].get("state").is_none());
-    assert_eq!(fields_of(&created, "alice"), &json!({"f:spec": {"f:kind": {}}}), "nobody owns what was not written");
+    assert_eq!(
+        fields_of(&created, "alice"),
+        &json!({"f:spec": {"f:kind": {}}}),
+        "nobody owns what was not written"
+    );
     let mut report = config(&json!({"kind": "other"}));
     report["status"] = json!({"state": "Running"});
     let reported = server.apply(&format!("{}/status", target()), "runner", &report).await.good();

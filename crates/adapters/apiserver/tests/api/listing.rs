@@ -50,9 +50,7 @@ async fn pages_show_one_revision_while_writes_happen() {
     assert_eq!(pages.len(), 3);
     assert_eq!(Value::Array(items(&pages)), whole["items"]);
     assert!(
-        pages
-            .iter()
-            .all(|page| page["metadata"]["resourceVersion"] == whole["metadata"]["resourceVersion"])
+        pages.iter().all(|page| page["metadata"]["resourceVersion"] == whole["metadata"]["resourceVersion"])
     );
 }
 
@@ -215,7 +213,7 @@ fn by_key(items: &[Value]) -> BTreeMap<String, &Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn pages_of_any_size_add_up_to_the_list_at_their_revision(

@@ -36,11 +36,29 @@ pub fn good_objects() -> Vec<(&'static str, Value)> {
     vec![
         ("tasks", object("Task", task.clone())),
         ("tasks", object("Task", several)),
-        ("tasktemplates", object("TaskTemplate", json!({"template": {"metadata": {"labels": {"a": "b"}}, "spec": task}}))),
-        ("taskkinds", object("TaskKind", json!({"priority": 1, "dependencies": ["b"], "data": {"a": 1}, "metadata": {"b": 2}}))),
-        ("addons", object("Addon", json!({"task": "a.*", "selector": "tag:Language=Java", "container": container}))),
+        (
+            "tasktemplates",
+            object("TaskTemplate", json!({"template": {"metadata": {"labels": {"a": "b"}}, "spec": task}})),
+        ),
+        (
+            "taskkinds",
+            object(
+                "TaskKind",
+                json!({"priority": 1, "dependencies": ["b"], "data": {"a": 1}, "metadata": {"b": 2}}),
+            ),
+        ),
+        (
+            "addons",
+            object("Addon", json!({"task": "a.*", "selector": "tag:Language=Java", "container": container})),
+        ),
         ("extensions", object("Extension", json!({"addon": "java", "selector": "", "container": container}))),
-        ("applications", object("Application", json!({"tags": [{"category": "Language", "tag": "C#"}], "properties": {"a": []}}))),
+        (
+            "applications",
+            object(
+                "Application",
+                json!({"tags": [{"category": "Language", "tag": "C#"}], "properties": {"a": []}}),
+            ),
+        ),
     ]
 }
 
@@ -76,15 +94,74 @@ pub fn good_patches() -> Vec<(&'static str, Value)> {
 /// Values that are easily got wrong.
 fn value() -> impl Strategy<Value = Value> {
     let texts = vec![
-        "", " ", "\0", "\u{e9}\u{1f600}", "a", "A", "-", "a/b/c", "null", "true", "~", "1", "-1", "0x10", "1e3", ".inf",
-        "72h", "PT2M", "P1Y", "-5s", "1.5h", "9999999999h", "1ns", "2m2m", "P", "PT", "500m", "256Mi", "1e999999", "0.1n",
-        "1E", "-1Ki", "9223372036854775808", "2026-11-15T14:00:00Z", "0000-00-00T00:00:00Z", "9999-12-31T23:59:60.9+23:59",
-        "\"resourceVersion\":\"7", "{\"a\":", "- a\n- b", "a: b", "| \n", "#", "&a", "*a", "!!binary x", "%", "yes", "1_000",
-        "foregroundDeletion", "orphan", "All", "Apply", "$patch", "~0~1", "/spec/-", "/spec/99999999999999999999",
+        "",
+        " ",
+        "\0",
+        "\u{e9}\u{1f600}",
+        "a",
+        "A",
+        "-",
+        "a/b/c",
+        "null",
+        "true",
+        "~",
+        "1",
+        "-1",
+        "0x10",
+        "1e3",
+        ".inf",
+        "72h",
+        "PT2M",
+        "P1Y",
+        "-5s",
+        "1.5h",
+        "9999999999h",
+        "1ns",
+        "2m2m",
+        "P",
+        "PT",
+        "500m",
+        "256Mi",
+        "1e999999",
+        "0.1n",
+        "1E",
+        "-1Ki",
+        "9223372036854775808",
+        "2026-11-15T14:00:00Z",
+        "0000-00-00T00:00:00Z",
+        "9999-12-31T23:59:60.9+23:59",
+        "\"resourceVersion\":\"7",
+        "{\"a\":",
+        "- a\n- b",
+        "a: b",
+        "| \n",
+        "#",
+        "&a",
+        "*a",
+        "!!binary x",
+        "%",
+        "yes",
+        "1_000",
+        "foregroundDeletion",
+        "orphan",
+        "All",
+        "Apply",
+        "$patch",
+        "~0~1",
+        "/spec/-",
+        "/spec/99999999999999999999",
     ];
     let numbers = vec![
-        json!(0), json!(-1), json!(i64::MAX), json!(i64::MIN), json!(u64::MAX), json!(1e308), json!(-0.0), json!(0.1),
-        json!(4_294_967_296_u64), json!(2.0),
+        json!(0),
+        json!(-1),
+        json!(i64::MAX),
+        json!(i64::MIN),
+        json!(u64::MAX),
+        json!(1e308),
+        json!(-0.0),
+        json!(0.1),
+        json!(4_294_967_296_u64),
+        json!(2.0),
     ];
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -108,9 +185,32 @@ fn value() -> impl Strategy<Value = Value> {
 
 fn key() -> impl Strategy<Value = String> {
     let known = vec![
-        "kind", "apiVersion", "metadata", "spec", "status", "name", "namespace", "uid", "resourceVersion", "generateName",
-        "labels", "managedFields", "deletionTimestamp", "container", "timeout", "$patch", "$retainKeys", "op", "path",
-        "from", "value", "propagationPolicy", "preconditions", "", "a.b", "f:a",
+        "kind",
+        "apiVersion",
+        "metadata",
+        "spec",
+        "status",
+        "name",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "generateName",
+        "labels",
+        "managedFields",
+        "deletionTimestamp",
+        "container",
+        "timeout",
+        "$patch",
+        "$retainKeys",
+        "op",
+        "path",
+        "from",
+        "value",
+        "propagationPolicy",
+        "preconditions",
+        "",
+        "a.b",
+        "f:a",
     ];
     prop_oneof![prop::sample::select(known).prop_map(str::to_owned), ".{0,6}"]
 }
@@ -232,12 +332,18 @@ pub enum Scar {
 
 pub fn scar() -> impl Strategy<Value = Scar> {
     let keys = vec![
-        "\"kind\":\"Task\",", "\"metadata\":{},", "\"name\":\"b\",", "\"resourceVersion\":\"1\",", "\"\":0,", "\"op\":\"add\",",
+        "\"kind\":\"Task\",",
+        "\"metadata\":{},",
+        "\"name\":\"b\",",
+        "\"resourceVersion\":\"1\",",
+        "\"\":0,",
+        "\"op\":\"add\",",
         "\"spec\":null,",
     ];
     prop_oneof![
         any::<usize>().prop_map(Scar::Cut),
-        (any::<usize>(), prop::collection::vec(any::<u8>(), 1..4)).prop_map(|(at, bytes)| Scar::Insert(at, bytes)),
+        (any::<usize>(), prop::collection::vec(any::<u8>(), 1..4))
+            .prop_map(|(at, bytes)| Scar::Insert(at, bytes)),
         (any::<usize>(), 1..20_usize).prop_map(|(at, length)| Scar::Drop(at, length)),
         (any::<usize>(), 1..60_usize).prop_map(|(at, length)| Scar::Double(at, length)),
         (0..40_usize, prop::sample::select(keys)).prop_map(|(at, key)| Scar::AfterBrace(at, key)),
@@ -266,8 +372,9 @@ impl Scar {
             }
             Self::AfterBrace(nth, key) => {
                 let braces: Vec<_> = (0..text.len()).filter(|at| text[*at] == b'{').collect();
-                if let Some(at) = braces.get(nth % braces.len().max(1)) {
-                    text.splice(at + 1..at + 1, key.bytes());
+                if let Some(brace) = braces.get(nth % braces.len().max(1)) {
+                    let behind = brace + 1;
+                    text.splice(behind..behind, key.bytes());
                 }
             }
         }
@@ -305,8 +412,7 @@ impl Spoiled {
 #[test]
 fn every_value_of_a_document_has_a_place() {
     let document = json!({"a": [1, {"b": 2}], "c": 3});
-    let places: Vec<_> = (0..count(&document)).map(|at| node(&mut document.clone(), at).to_string()).collect();
-    assert_eq!(places, [
-        r#"{"a":[1,{"b":2}],"c":3}"#, r#"[1,{"b":2}]"#, "1", r#"{"b":2}"#, "2", "3"
-    ]);
+    let places: Vec<_> =
+        (0..count(&document)).map(|at| node(&mut document.clone(), at).to_string()).collect();
+    assert_eq!(places, [r#"{"a":[1,{"b":2}],"c":3}"#, r#"[1,{"b":2}]"#, "1", r#"{"b":2}"#, "2", "3"]);
 }

@@ -140,8 +140,8 @@ impl Server {
         self.send(Ask::new("PUT", path).json(object)).await
     }
 
-    pub async fn patch(&self, path: &str, media: &str, patch: &Value) -> Answer {
-        self.send(Ask::new("PATCH", path).json(patch).header(CONTENT_TYPE, media)).await
+    pub async fn patch(&self, path: &str, media: &str, change: &Value) -> Answer {
+        self.send(Ask::new("PATCH", path).json(change).header(CONTENT_TYPE, media)).await
     }
 
     pub async fn apply(&self, path: &str, manager: &str, config: &Value) -> Answer {
@@ -287,7 +287,8 @@ impl Watching {
             if self.ended {
                 return None;
             }
-            let frame = tokio::time::timeout(SOON, self.body.frame()).await.expect("the watch says something");
+            let frame =
+                tokio::time::timeout(SOON, self.body.frame()).await.expect("the watch says something");
             self.take_frame(frame.map(Result::unwrap));
         }
     }

@@ -7,8 +7,8 @@ use hyper::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 
 use crate::server::{
-    APPLY_PATCH, Ask, Event, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Server, application, name, names, path,
-    path_in, revision, task,
+    APPLY_PATCH, Ask, Event, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Server, application, name, names,
+    path, path_in, revision, task,
 };
 
 fn named(plural: &str, name: &str) -> String {
@@ -44,7 +44,11 @@ async fn what_only_the_server_sets_is_not_taken_from_a_new_object() {
     for field in ["deletionTimestamp", "managedFields", "selfLink"] {
         assert!(created["metadata"].get(field).is_none(), "{field}");
     }
-    assert_eq!(created["status"], json!({"createUser": "admin"}), "what was observed is not the client's to say");
+    assert_eq!(
+        created["status"],
+        json!({"createUser": "admin"}),
+        "what was observed is not the client's to say"
+    );
 }
 
 #[tokio::test]
@@ -162,7 +166,8 @@ async fn generation_counts_changes_of_the_spec_alone() {
     server.create(&task("a")).await;
     let target = named("tasks", "a");
     let generation = |object: &Value| object["metadata"]["generation"].as_i64().unwrap();
-    let labelled = server.patch(&target, MERGE_PATCH, &json!({"metadata": {"labels": {"l": "1"}}})).await.good();
+    let labelled =
+        server.patch(&target, MERGE_PATCH, &json!({"metadata": {"labels": {"l": "1"}}})).await.good();
     assert_eq!(generation(&labelled), 1);
     let changed = server.patch(&target, MERGE_PATCH, &json!({"spec": {"priority": 3}})).await.good();
     assert_eq!(generation(&changed), 2);
@@ -176,11 +181,13 @@ async fn the_status_is_written_through_its_subresource_alone() {
     let server = Server::start().await;
     let created = server.create(&task("a")).await;
     let target = named("tasks", "a");
-    let both = json!({"metadata": {"labels": {"l": "1"}}, "spec": {"priority": 3}, "status": {"state": "Running"}});
+    let both =
+        json!({"metadata": {"labels": {"l": "1"}}, "spec": {"priority": 3}, "status": {"state": "Running"}});
     let main = server.patch(&target, MERGE_PATCH, &both).await.good();
     assert!(main["status"].get("state").is_none());
     assert_eq!(main["spec"]["priority"], 3);
-    let other = json!({"metadata": {"labels": {"l": "2"}}, "spec": {"priority": 4}, "status": {"state": "Running"}});
+    let other =
+        json!({"metadata": {"labels": {"l": "2"}}, "spec": {"priority": 4}, "status": {"state": "Running"}});
     let status = server.patch(&format!("{target}/status"), MERGE_PATCH, &other).await.good();
     assert_eq!(status["status"]["state"], "Running");
     assert_eq!((&status["spec"]["priority"], &status["metadata"]["labels"]["l"]), (&json!(3), &json!("1")));
@@ -273,7 +280,8 @@ async fn a_delete_whose_preconditions_fail_changes_nothing() {
     }
     assert_eq!(server.revision(), before);
     let metadata = &object["metadata"];
-    let body = json!({"preconditions": {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}});
+    let body =
+        json!({"preconditions": {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}});
     let answer = server.send(Ask::new("DELETE", &target).json(&body)).await.good();
     assert_eq!((&answer["status"], &answer["details"]["uid"]), (&json!("Success"), &metadata["uid"]));
     server.delete(&target).await.refused(404);
@@ -349,5 +357,8 @@ async fn a_delete_answers_a_watch_with_the_object_it_removed() {
     let query = format!("{}?watch=1&resourceVersion={}", path("applications"), server.revision());
     let mut watch = server.watch(&query).await;
     server.delete(&named("applications", "a")).await.good();
-    assert_eq!(watch.ready().iter().map(Event::brief).collect::<Vec<_>>(), [("DELETED", "a", server.revision())]);
+    assert_eq!(
+        watch.ready().iter().map(Event::brief).collect::<Vec<_>>(),
+        [("DELETED", "a", server.revision())]
+    );
 }

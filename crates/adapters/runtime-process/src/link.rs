@@ -1,0 +1,249 @@
+//! What the server asked of its shepherd: the attempts it waits to hear of, and the orders on their way.
+//!
+//! Every attempt that is accepted is answered for exactly once by `StartFailed`, `Ended` or `Lost`, whatever happens to the
+//! shepherd. Orders are written at once, by whoever gives them; what the socket does not take, and what is ordered while
+//! there is no shepherd, waits here.
+
+use std::collections::HashSet;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use muster_exec::{Command, encode};
+use muster_ports::clock::{Clock, SystemClock};
+use muster_ports::runtime::{Fact, Handle, Launch, Observation};
+use tokio::net::UnixStream;
+use tokio::sync::Notify;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// Shared by the runtime, which gives orders, and the supervisor, which hears of them.
+pub(crate) struct Link {
+    state: Mutex<State>,
+    facts: UnboundedSender<Fact>,
+    /// Something could not be written at once.
+    pub(crate) blocked: Notify,
+    /// Nothing is waited for any more.
+    idle: Notify,
+}
+
+struct State {
+    /// Accepted, and not answered for.
+    open: HashSet<Handle>,
+    /// The same, but their shepherd is gone and what it ran may still be dying.
+    lost: HashSet<Handle>,
+    orders: Orders,
+    /// No more attempts are accepted.
+    closing: bool,
+    notices: Vec<String>,
+    shepherd: Option<u32>,
+}
+
+enum Orders {
+    /// There is no shepherd; they wait.
+    Waiting(Vec<Command>),
+    /// What the socket has not taken yet.
+    Sent { socket: Arc<UnixStream>, out: Vec<u8> },
+}
+
+impl Link {
+    pub(crate) fn new(facts: UnboundedSender<Fact>) -> Self {
+        let state = State {
+            open: HashSet::new(),
+            lost: HashSet::new(),
+            orders: Orders::Waiting(Vec::new()),
+            closing: false,
+            notices: Vec::new(),
+            shepherd: None,
+        };
+        Self { state: Mutex::new(state), facts, blocked: Notify::new(), idle: Notify::new() }
+    }
+
+    /// Accepts attempts. One that is waited for already is not asked for twice.
+    pub(crate) fn start(&self, launches: impl IntoIterator<Item = Launch>) {
+        let mut state = self.lock();
+        for launch in launches {
+            let handle = launch.handle.clone();
+            if state.closing {
+                self.report(handle, start_failure("Closing", "the server is ending".into(), true));
+            } else if !state.lost.contains(&handle)
+                && state.open.insert(handle.clone())
+                && let Err(message) = state.orders.add(Command::Start(launch))
+            {
+                state.open.remove(&handle);
+                self.report(handle, start_failure("TooLarge", message, false));
+            }
+        }
+        self.write(&mut state);
+    }
+
+    /// Asks for the end of an attempt, if it is waited for.
+    pub(crate) fn stop(&self, handle: &Handle, grace: Duration) {
+        let mut state = self.lock();
+        if state.open.contains(handle) {
+            state.orders.add(Command::Stop { handle: handle.clone(), grace }).ok();
+            self.write(&mut state);
+        }
+    }
+
+    /// Asks for the end of everything and accepts nothing more.
+    pub(crate) fn close(&self, grace: Duration) {
+        let mut state = self.lock();
+        state.closing = true;
+        for handle in state.open.clone() {
+            state.orders.add(Command::Stop { handle, grace }).ok();
+        }
+        self.write(&mut state);
+    }
+
+    /// Returns when nothing is waited for.
+    pub(crate) async fn until_idle(&self) {
+        loop {
+            let idle = self.idle.notified();
+            tokio::pin!(idle);
+            idle.as_mut().enable();
+            if self.lock().is_idle() {
+                return;
+            }
+            idle.await;
+        }
+    }
+
+    /// A shepherd is there: it is told how to work, then what waited for it.
+    pub(crate) fn connect(&self, socket: Arc<UnixStream>, begin: Command) {
+        let mut state = self.lock();
+        let mut out = Vec::new();
+        let Orders::Waiting(waiting) = &mut state.orders else { return };
+        for command in std::iter::once(begin).chain(waiting.drain(..)) {
+            // Whatever waits was found to be small enough before.
+            encode(&command, &mut out).ok();
+        }
+        state.orders = Orders::Sent { socket, out };
+        self.write(&mut state);
+    }
+
+    /// The shepherd is gone, or is to go: lets go of its socket. What is ordered now is for the next one.
+    pub(crate) fn release(&self) {
+        let mut state = self.lock();
+        state.shepherd = None;
+        if let Orders::Sent { .. } = state.orders {
+            state.orders = Orders::Waiting(Vec::new());
+            let open = std::mem::take(&mut state.open);
+            state.lost.extend(open);
+        }
+    }
+
+    /// Everything the shepherd ran is gone.
+    pub(crate) fn report_lost(&self, why: &str) {
+        let mut state = self.lock();
+        for handle in state.lost.drain() {
+            self.report(handle, Observation::Lost { message: why.to_string() });
+        }
+        self.idle.notify_waiters();
+    }
+
+    /// There is no shepherd and none can be had: what waits for one is answered for.
+    pub(crate) fn fail_waiting(&self, why: &str) {
+        let mut state = self.lock();
+        if let Orders::Waiting(waiting) = &mut state.orders {
+            waiting.clear();
+            for handle in state.open.drain() {
+                self.report(handle, start_failure("NoShepherd", why.to_string(), true));
+            }
+            self.idle.notify_waiters();
+        }
+    }
+
+    /// The shepherd works.
+    pub(crate) fn observe_ready(&self, shepherd: u32, notices: Vec<String>) {
+        let mut state = self.lock();
+        state.shepherd = Some(shepherd);
+        state.notices = notices;
+    }
+
+    /// The shepherd saw something.
+    pub(crate) fn observe(&self, fact: Fact) {
+        if !matches!(fact.what, Observation::Started) {
+            let mut state = self.lock();
+            state.open.remove(&fact.handle);
+            if state.is_idle() {
+                self.idle.notify_waiters();
+            }
+        }
+        // Nobody listens when the server is ending.
+        self.facts.send(fact).ok();
+    }
+
+    /// Writes what can be written now; answers whether that was all.
+    pub(crate) fn flush(&self) -> bool {
+        let mut state = self.lock();
+        state.orders.write().unwrap_or(true)
+    }
+
+    pub(crate) fn is_open(&self, handle: &Handle) -> bool {
+        let state = self.lock();
+        state.open.contains(handle) || state.lost.contains(handle)
+    }
+
+    pub(crate) fn open(&self) -> Vec<Handle> {
+        let state = self.lock();
+        state.open.union(&state.lost).cloned().collect()
+    }
+
+    pub(crate) fn notices(&self) -> Vec<String> {
+        self.lock().notices.clone()
+    }
+
+    pub(crate) fn shepherd(&self) -> Option<u32> {
+        self.lock().shepherd
+    }
+
+    fn write(&self, state: &mut State) {
+        // A broken socket is noticed by whoever reads from it.
+        if let Ok(false) = state.orders.write() {
+            self.blocked.notify_one();
+        }
+    }
+
+    fn report(&self, handle: Handle, what: Observation) {
+        self.facts.send(Fact { handle, at: SystemClock.now(), what }).ok();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn is_idle(&self) -> bool {
+        self.open.is_empty() && self.lost.is_empty()
+    }
+}
+
+impl Orders {
+    fn add(&mut self, command: Command) -> Result<(), String> {
+        match self {
+            Self::Sent { out, .. } => encode(&command, out).map_err(|error| error.to_string()),
+            Self::Waiting(waiting) => {
+                encode(&command, &mut Vec::new()).map_err(|error| error.to_string())?;
+                waiting.push(command);
+                Ok(())
+            }
+        }
+    }
+
+    fn write(&mut self) -> io::Result<bool> {
+        let Self::Sent { socket, out } = self else { return Ok(true) };
+        while !out.is_empty() {
+            match socket.try_write(out) {
+                Ok(written) => drop(out.drain(..written)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn start_failure(reason: &str, message: String, transient: bool) -> Observation {
+    Observation::StartFailed { reason: reason.into(), message, transient }
+}

@@ -1,0 +1,163 @@
+//! The runtime as the engine sees it: orders that never wait, facts on a channel, and the files of attempts.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use muster_exec::{AttemptDirs, DirError, LogPart, ReadError};
+use muster_ports::runtime::{Fact, Handle, Launch};
+use thiserror::Error;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::link::Link;
+use crate::supervise::supervise;
+
+/// Beyond the grace given to attempts, how long their ends may take to be heard of.
+const LAST_FACTS: Duration = Duration::from_secs(5);
+
+/// How processes are run.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The program that becomes the shepherd: it calls [`shepherd_main`](crate::shepherd_main).
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// How attempts are run, and where.
+    pub executor: muster_exec::Settings,
+    /// How long a shepherd of an earlier server may take to end.
+    pub patience: Duration,
+}
+
+impl Settings {
+    /// Attempts below `work_root`, run by this same program called with `arguments`.
+    pub fn this_program(work_root: impl Into<PathBuf>, arguments: &[&str]) -> Self {
+        Self {
+            // The running file itself, even if another was put in its place since.
+            program: "/proc/self/exe".into(),
+            arguments: arguments.iter().map(OsString::from).collect(),
+            executor: muster_exec::Settings::new(work_root),
+            patience: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Why the files of an attempt were not removed.
+#[derive(Debug, Error)]
+pub enum RemoveError {
+    /// It has not ended.
+    #[error("the attempt has not ended")]
+    Running,
+    /// The directory refused.
+    #[error(transparent)]
+    Dir(#[from] DirError),
+}
+
+/// Runs attempts as local processes. Dropping it kills them.
+pub struct ProcessRuntime {
+    link: Arc<Link>,
+    dirs: AttemptDirs,
+    close: watch::Sender<bool>,
+    supervisor: JoinHandle<()>,
+}
+
+impl ProcessRuntime {
+    /// A runtime and what it observes. Must be called from within tokio; the shepherd is started in the background.
+    ///
+    /// The channel has no bound of its own: it holds at most two facts for each attempt that was started, and the caller
+    /// bounds those.
+    pub fn new(mut settings: Settings) -> io::Result<(Self, UnboundedReceiver<Fact>)> {
+        settings.executor.work_root = std::path::absolute(&settings.executor.work_root)?;
+        let (sender, facts) = unbounded_channel();
+        let link = Arc::new(Link::new(sender));
+        let dirs = AttemptDirs::new(&settings.executor.work_root);
+        let (close, closed) = watch::channel(false);
+        let supervisor = tokio::spawn(supervise(Arc::clone(&link), settings, closed));
+        Ok((Self { link, dirs, close, supervisor }, facts))
+    }
+
+    /// Starts an attempt. Does not wait; every start is answered by one `StartFailed`, `Ended` or `Lost`, except that
+    /// starting what has not been answered for yet does nothing. What was started in an earlier life is `Lost`.
+    pub fn start(&self, launch: Launch) {
+        self.link.start([launch]);
+    }
+
+    /// Starts several attempts with one message.
+    pub fn start_all(&self, launches: impl IntoIterator<Item = Launch>) {
+        self.link.start(launches);
+    }
+
+    /// Asks an attempt to end, and kills it after `grace`. Does not wait; does nothing if it does not run.
+    pub fn stop(&self, handle: &Handle, grace: Duration) {
+        self.link.stop(handle, grace);
+    }
+
+    /// The attempts that were started and not answered for.
+    pub fn open(&self) -> Vec<Handle> {
+        self.link.open()
+    }
+
+    /// What this machine does not allow, in words; known once the shepherd runs.
+    pub fn notices(&self) -> Vec<String> {
+        self.link.notices()
+    }
+
+    /// The process that runs attempts, while there is one.
+    pub fn shepherd(&self) -> Option<u32> {
+        self.link.shepherd()
+    }
+
+    /// Stops everything, waits until it has ended, and for the shepherd to be gone. All facts are on the channel when this
+    /// returns; those of attempts that did not end in time are `Lost`.
+    pub async fn shutdown(mut self, grace: Duration) {
+        self.link.close(grace);
+        let patience = grace.saturating_add(LAST_FACTS);
+        if tokio::time::timeout(patience, self.link.until_idle()).await.is_err() {
+            tracing::warn!(left = self.link.open().len(), "attempts did not end in time and are killed");
+        }
+        self.close.send_replace(true);
+        if let Err(error) = (&mut self.supervisor).await {
+            tracing::error!(%error, "the supervisor of the shepherd failed");
+        }
+    }
+
+    /// The attempts that have files, in no order, whether they run or not. Blocks.
+    pub fn stored(&self) -> io::Result<Vec<Handle>> {
+        self.dirs.stored()
+    }
+
+    /// Where the log of a container is, for people. It may have been replaced by anything: to read it,
+    /// use [`ProcessRuntime::read_log`].
+    pub fn log_path(&self, handle: &Handle, container: &str) -> PathBuf {
+        self.dirs.log_path(handle, container)
+    }
+
+    /// Reads at most `max` bytes of a log from `offset` on, which counts from the first byte ever written. Works while the
+    /// attempt runs. Blocks for as long as a file takes.
+    pub fn read_log(
+        &self,
+        handle: &Handle,
+        container: &str,
+        offset: u64,
+        max: usize,
+    ) -> Result<LogPart, ReadError> {
+        self.dirs.read_log(handle, container, offset, max)
+    }
+
+    /// Removes the files of an attempt that has ended: its work directory and its logs. Blocks.
+    pub fn remove(&self, handle: &Handle) -> Result<(), RemoveError> {
+        if self.link.is_open(handle) {
+            return Err(RemoveError::Running);
+        }
+        Ok(self.dirs.remove(handle)?)
+    }
+}
+
+impl Drop for ProcessRuntime {
+    fn drop(&mut self) {
+        self.close.send_replace(true);
+    }
+}

@@ -1,0 +1,157 @@
+use std::time::{Duration, Instant};
+
+use muster_types::attempt::{Cause, Observation};
+
+use crate::yard::{LONG, Watched, Yard, codes, command, handle, launch};
+
+#[test]
+fn exit_codes_are_exact() {
+    let mut yard = Yard::new();
+    for code in [0, 1, 7, 127, 255] {
+        let ending = yard.run(&format!("code{code}"), &format!("exit {code}"));
+        assert_eq!((codes(&ending), ending.containers[0].signal), (vec![code], None));
+        assert_eq!((ending.cause, ending.message), (Cause::Itself, None));
+    }
+}
+
+#[test]
+fn a_signal_is_told_from_a_code() {
+    let mut yard = Yard::new();
+    for signal in [9, 11, 15] {
+        let ending = yard.run(&format!("signal{signal}"), &format!("kill -{signal} $$"));
+        let container = &ending.containers[0];
+        assert_eq!((container.exit_code, container.signal), (128 + signal, Some(signal)));
+        assert_eq!(ending.cause, Cause::Itself);
+    }
+    let ending = yard.run("code", "exit 137");
+    assert_eq!((ending.containers[0].exit_code, ending.containers[0].signal), (137, None));
+}
+
+#[test]
+fn a_program_that_obeys_ends_with_143_on_timeout() {
+    let mut yard = Yard::new();
+    let mut launch = command("t", &["sleep", "3600"]);
+    launch.timeout = Some(Duration::from_millis(50));
+    let begun = Instant::now();
+    yard.executor.start(launch);
+    let ending = yard.ending("t");
+    assert_eq!((codes(&ending), ending.cause), (vec![143], Cause::Timeout));
+    assert_eq!(ending.containers[0].signal, Some(15));
+    assert!(begun.elapsed() >= Duration::from_millis(50));
+}
+
+#[test]
+fn a_program_that_ignores_the_request_ends_with_137_after_the_kill_timeout() {
+    let mut yard = Yard::new();
+    let mut launch = launch("t", &[("main", "trap '' TERM; echo ready; while :; do sleep 3600; done")]);
+    launch.timeout = Some(Duration::from_millis(300));
+    launch.kill_timeout = Duration::from_millis(300);
+    let begun = Instant::now();
+    yard.executor.start(launch);
+    yard.line_of("t", "main", "ready");
+    let ending = yard.ending("t");
+    assert_eq!((codes(&ending), ending.cause), (vec![137], Cause::Timeout));
+    assert_eq!(ending.containers[0].signal, Some(9));
+    assert!(begun.elapsed() >= Duration::from_millis(600));
+}
+
+#[test]
+fn a_program_may_use_its_grace_to_end_as_it_likes() {
+    let mut yard = Yard::new();
+    let script = "trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 3600 & wait $!; done";
+    yard.executor.start(launch("t", &[("main", script)]));
+    yard.line_of("t", "main", "ready");
+    yard.executor.stop(&handle("t"), LONG);
+    let ending = yard.ending("t");
+    assert_eq!((codes(&ending), ending.cause), (vec![5], Cause::Stopped));
+    assert_eq!(yard.log("t"), "ready\nbye\n");
+}
+
+#[test]
+fn a_halted_program_ends_when_asked_to() {
+    let mut yard = Yard::new();
+    yard.executor.start(launch("t", &[("main", "echo pid $$; kill -STOP $$; sleep 3600")]));
+    yard.line_of("t", "main", "pid");
+    yard.executor.stop(&handle("t"), LONG);
+    assert_eq!(codes(&yard.ending("t")), [143]);
+}
+
+#[test]
+fn stopping_again_with_less_grace_hastens_the_end() {
+    let mut yard = Yard::new();
+    yard.executor.start(launch("t", &[("main", "trap '' TERM; echo ready; while :; do sleep 3600; done")]));
+    yard.line_of("t", "main", "ready");
+    yard.executor.stop(&handle("t"), LONG);
+    yard.executor.stop(&handle("t"), Duration::ZERO);
+    let ending = yard.ending("t");
+    assert_eq!((codes(&ending), ending.cause), (vec![137], Cause::Stopped));
+}
+
+#[test]
+fn stopping_what_does_not_run_does_nothing() {
+    let mut yard = Yard::new();
+    yard.executor.stop(&handle("unknown"), Duration::ZERO);
+    yard.run("t", "exit 0");
+    yard.executor.stop(&handle("t"), Duration::ZERO);
+    yard.executor.poll(Some(Duration::ZERO), &mut yard.facts).unwrap();
+    assert_eq!(yard.facts.len(), 2, "Started and Ended, nothing else: {:?}", yard.facts);
+}
+
+#[test]
+fn what_a_program_leaves_in_its_group_is_killed_with_it() {
+    let mut yard = Yard::new();
+    let script = "sleep 3600 & echo child $!; read line < fifo";
+    yard.executor.start(launch("t", &[("main", &format!("mkfifo fifo; {script}"))]));
+    let child = Watched::new(&yard.line_of("t", "main", "child"));
+    child.assert_runs();
+    std::fs::write(yard.work("t").join("fifo"), "go\n").unwrap();
+    let ending = yard.ending("t");
+    assert_eq!((codes(&ending), ending.cause), (vec![0], Cause::Itself));
+    child.assert_ends();
+}
+
+#[test]
+fn what_left_the_group_does_not_hold_up_the_end() {
+    let mut yard = Yard::new();
+    let script = "mkfifo fifo; setsid sh -c 'echo escaped $$; exec sleep 3600' & read line < fifo; echo done";
+    yard.executor.start(launch("t", &[("main", script)]));
+    let escaped = yard.line_of("t", "main", "escaped");
+    std::fs::write(yard.work("t").join("fifo"), "go\n").unwrap();
+    let ending = yard.ending("t");
+    assert_eq!(codes(&ending), [0]);
+    assert!(yard.log("t").ends_with("done\n"), "what was written before the end is kept");
+    let pid = rustix::process::Pid::from_raw(escaped.parse().unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+}
+
+#[test]
+fn an_attempt_is_reported_as_started_and_then_as_ended_with_its_times() {
+    let mut yard = Yard::new();
+    let ending = yard.run("t", "exit 0");
+    assert_eq!(yard.observations("t"), [Observation::Started, Observation::Ended(ending.clone())]);
+    assert!(yard.facts[0].at <= ending.at && ending.at <= yard.facts[1].at);
+}
+
+#[test]
+fn dropping_the_executor_kills_what_runs() {
+    let mut yard = Yard::new();
+    yard.executor.start(launch("t", &[("main", "trap '' TERM; sleep 3600 & echo child $!; echo self $$; wait")]));
+    let processes = ["child", "self"].map(|word| Watched::new(&yard.line_of("t", "main", word)));
+    drop(yard);
+    processes.iter().for_each(Watched::assert_ends);
+}
+
+#[test]
+fn many_short_programs_are_each_reported_once() {
+    let mut yard = Yard::new();
+    for index in 0..100 {
+        yard.executor.start(command(&format!("t{index}"), &["sh", "-c", "echo out; exit 3"]));
+    }
+    yard.until_idle();
+    assert_eq!(yard.facts.len(), 200);
+    for index in 0..100 {
+        let observations = yard.observations(&format!("t{index}"));
+        assert!(matches!(&observations[..], [Observation::Started, Observation::Ended(ending)]
+            if codes(ending) == [3] && ending.containers[0].log_bytes == 4));
+    }
+}

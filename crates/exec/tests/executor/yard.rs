@@ -1,0 +1,162 @@
+//! An executor in a directory of its own, and the words to tell stories about it.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use muster_exec::{AttemptDirs, Executor, Settings};
+use muster_types::attempt::{Ending, Fact, Handle, Launch, LaunchContainer, Limits, Observation};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+/// Long enough for a loaded machine; a test that waits so long has failed.
+pub const DEADLINE: Duration = Duration::from_secs(60);
+pub const LONG: Duration = Duration::from_secs(3600);
+
+pub struct Yard {
+    pub executor: Executor,
+    pub dirs: AttemptDirs,
+    pub facts: Vec<Fact>,
+    pub temp: tempfile::TempDir,
+}
+
+impl Yard {
+    pub fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    pub fn with(change: impl FnOnce(&mut Settings)) -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let mut settings = Settings::new(temp.path().join("work-root"));
+        change(&mut settings);
+        let dirs = AttemptDirs::new(&settings.work_root);
+        Self { executor: Executor::new(settings).unwrap(), dirs, facts: Vec::new(), temp }
+    }
+
+    /// Runs one shell script to its end.
+    pub fn run(&mut self, task: &str, script: &str) -> Ending {
+        self.executor.start(launch(task, &[("main", script)]));
+        self.ending(task)
+    }
+
+    pub fn step(&mut self) {
+        self.executor.poll(Some(Duration::from_secs(1)), &mut self.facts).unwrap();
+    }
+
+    /// Works until a condition holds.
+    pub fn until<T>(&mut self, what: &str, mut condition: impl FnMut(&mut Self) -> Option<T>) -> T {
+        let begun = Instant::now();
+        loop {
+            if let Some(found) = condition(self) {
+                return found;
+            }
+            assert!(begun.elapsed() < DEADLINE, "waited in vain for {what}; facts: {:?}", self.facts);
+            self.step();
+        }
+    }
+
+    /// Works until nothing runs.
+    pub fn until_idle(&mut self) {
+        self.until("the end of everything", |yard| (yard.executor.running() == 0).then_some(()));
+        self.executor.poll(Some(Duration::ZERO), &mut self.facts).unwrap();
+    }
+
+    pub fn ending(&mut self, task: &str) -> Ending {
+        self.until(&format!("the end of {task}"), |yard| {
+            yard.observations(task).into_iter().find_map(|what| match what {
+                Observation::Ended(ending) => Some(ending),
+                Observation::StartFailed { message, .. } => panic!("{task} did not start: {message}"),
+                Observation::Started | Observation::Lost { .. } => None,
+            })
+        })
+    }
+
+    pub fn start_failure(&mut self, task: &str) -> (String, String, bool) {
+        self.until(&format!("the failure of {task}"), |yard| {
+            yard.observations(task).into_iter().find_map(|what| match what {
+                Observation::StartFailed { reason, message, transient } => Some((reason, message, transient)),
+                _ => None,
+            })
+        })
+    }
+
+    pub fn observations(&self, task: &str) -> Vec<Observation> {
+        let own = self.facts.iter().filter(|fact| fact.handle.task == task);
+        own.map(|fact| fact.what.clone()).collect()
+    }
+
+    pub fn log(&self, task: &str) -> String {
+        self.log_of(task, "main")
+    }
+
+    pub fn log_of(&self, task: &str, container: &str) -> String {
+        let part = self.dirs.read_log(&handle(task), container, 0, usize::MAX).unwrap();
+        String::from_utf8(part.bytes).unwrap()
+    }
+
+    /// Works until a container has written a whole line that starts with a word, and answers the rest of it.
+    pub fn line_of(&mut self, task: &str, container: &str, word: &str) -> String {
+        self.until(&format!("{word} in the log of {task}"), |yard| {
+            let log = yard.log_of(task, container);
+            let lines = log.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
+            lines.filter_map(|line| line.strip_prefix(word)).next().map(|rest| rest.trim().to_string())
+        })
+    }
+
+    pub fn work(&self, task: &str) -> PathBuf {
+        self.dirs.path(&handle(task)).join("work")
+    }
+}
+
+pub fn handle(task: &str) -> Handle {
+    Handle { task: task.into(), attempt: 1 }
+}
+
+/// An attempt of shell scripts, each in a container.
+pub fn launch(task: &str, scripts: &[(&str, &str)]) -> Launch {
+    let container = |(name, script): &(&str, &str)| LaunchContainer {
+        name: (*name).into(),
+        command: ["/bin/sh", "-c", script].map(String::from).to_vec(),
+        env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+    };
+    Launch {
+        handle: handle(task),
+        containers: scripts.iter().map(container).collect(),
+        timeout: None,
+        kill_timeout: LONG,
+        limits: Limits::default(),
+    }
+}
+
+/// An attempt of one program.
+pub fn command(task: &str, command: &[&str]) -> Launch {
+    let mut launch = launch(task, &[("main", "")]);
+    launch.containers[0].command = command.iter().map(ToString::to_string).collect();
+    launch
+}
+
+pub fn codes(ending: &Ending) -> Vec<i32> {
+    ending.containers.iter().map(|container| container.exit_code).collect()
+}
+
+/// A process that must come to its end.
+pub struct Watched(Option<rustix::fd::OwnedFd>);
+
+impl Watched {
+    pub fn new(pid: &str) -> Self {
+        let pid = Pid::from_raw(pid.parse().unwrap()).unwrap();
+        Self(pidfd_open(pid, PidfdFlags::empty()).ok())
+    }
+
+    pub fn assert_ends(&self) {
+        let Some(pidfd) = &self.0 else { return };
+        let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
+        let timeout = Timespec::try_from(DEADLINE).unwrap();
+        assert_eq!(poll(&mut fds, Some(&timeout)).unwrap(), 1, "a process goes on that should have ended");
+    }
+
+    pub fn assert_runs(&self) {
+        let pidfd = self.0.as_ref().expect("the process should run");
+        let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
+        assert_eq!(poll(&mut fds, Some(&Timespec::default())).unwrap(), 0, "the process should run");
+    }
+}

@@ -1,0 +1,53 @@
+//! Seeds in which everything must hold, and seeds in which a missing rule must be noticed.
+
+use muster_sim::world::simulate;
+use muster_tasks::settings::Rule;
+
+/// Seeds that every run plays. `MUSTER_SIM_SEEDS` plays more, `MUSTER_SIM_SEED` one.
+const SEEDS: u64 = 500;
+/// Seeds within which a missing rule must be noticed.
+const SEEDS_TO_NOTICE: u64 = 60;
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+fn play(seed: u64, without: Option<Rule>) -> Result<muster_sim::world::Played, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    runtime.block_on(simulate(seed, without))
+}
+
+#[test]
+fn every_seed_keeps_every_rule() {
+    let seeds: Vec<u64> = match number("MUSTER_SIM_SEED") {
+        Some(seed) => vec![seed],
+        None => (0..number("MUSTER_SIM_SEEDS").unwrap_or(SEEDS)).collect(),
+    };
+    let mut preempted = 0;
+    for seed in &seeds {
+        match play(*seed, None) {
+            Ok(played) => {
+                assert!(
+                    played.tasks >= 200 && played.faults >= 20,
+                    "seed {seed} played too little: {played:?}"
+                );
+                preempted += played.preempted;
+            }
+            Err(wrong) => panic!("seed {seed}: {wrong}\nplay it again with MUSTER_SIM_SEED={seed}"),
+        }
+    }
+    assert!(seeds.len() < 100 || preempted > 0, "no seed preempted anything");
+}
+
+#[test]
+fn the_same_seed_always_plays_the_same() {
+    assert_eq!(play(7, None), play(7, None));
+}
+
+#[test]
+fn a_missing_rule_is_noticed_whichever_it_is() {
+    for rule in Rule::ALL {
+        let noticed = (0..SEEDS_TO_NOTICE).any(|seed| play(seed, Some(rule)).is_err());
+        assert!(noticed, "nobody noticed that {rule:?} was not kept");
+    }
+}
