@@ -38,8 +38,8 @@ impl Kubectl {
         let tool = self
             .tool
             .env("KUBECONFIG", server.kubeconfig_for(&self.namespace, token))
-            .env("KUBECACHEDIR", server.client_cache())
-            .env("HOME", server.client_cache());
+            .env("HOME", server.client_home())
+            .env("TMPDIR", server.client_home());
         Self { tool, namespace: self.namespace.clone() }
     }
 

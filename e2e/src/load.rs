@@ -148,7 +148,12 @@ fn watchers(from: u64) -> Vec<Watcher> {
     vec![
         Watcher::new("everything", everything.clone(), false, from),
         Watcher::new("everything with bookmarks", everything, true, from),
-        Watcher::new("one namespace", Filter { namespace: namespace(NAMESPACES[0]), team: None }, false, from),
+        Watcher::new(
+            "one namespace",
+            Filter { namespace: namespace(NAMESPACES[0]), team: None },
+            false,
+            from,
+        ),
         Watcher::new("one team with bookmarks", red, true, from),
         Watcher::new("one namespace without one team", not_red, true, from),
         Watcher::new("a list and what follows", Filter::default(), true, from).listing_again(),

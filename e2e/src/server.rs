@@ -96,9 +96,11 @@ impl Server {
         path
     }
 
-    /// A directory for what clients keep, shared so that discovery is read once.
-    pub fn client_cache(&self) -> PathBuf {
-        self.dir.path().join("client-cache")
+    /// The home of clients, shared so that discovery is read once, and gone with the server.
+    pub fn client_home(&self) -> PathBuf {
+        let home = self.dir.path().join("client-home");
+        fs::create_dir_all(&home).expect("a directory can be made");
+        home
     }
 
     /// Plain HTTP as the admin.

@@ -10,8 +10,7 @@ fn run(server: &Server, scenario: &str) {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/python/scenarios.py");
     ClientTool::named_by("MUSTER_PYTHON")
         .env("KUBECONFIG", server.kubeconfig_for(&namespace, &server.admin_token()))
-        .env("HOME", server.client_cache())
-        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("HOME", server.client_home())
         .env("MUSTER_TEST_NAMESPACE", namespace)
         .ok(&format!("'{script}' {scenario}"));
 }

@@ -62,7 +62,8 @@ impl Catalogs {
         static EMPTY: std::sync::LazyLock<Space> = std::sync::LazyLock::new(Space::default);
         let space = self.spaces.get(&task.metadata.namespace).unwrap_or(&EMPTY);
         let subject = task.spec.subject.as_ref().filter(|subject| subject.kind == "Application");
-        let tags = subject.and_then(|subject| space.applications.get(&subject.name)).map_or(&[][..], Vec::as_slice);
+        let tags =
+            subject.and_then(|subject| space.applications.get(&subject.name)).map_or(&[][..], Vec::as_slice);
         space.catalog.select(&task.spec, space.kinds.get(&task.spec.kind), tags)
     }
 
@@ -71,7 +72,8 @@ impl Catalogs {
         if !std::mem::take(&mut self.kinds_changed) {
             return None;
         }
-        let all = || self.spaces.iter().flat_map(|(space, it)| it.kinds.values().map(move |kind| (space, kind)));
+        let all =
+            || self.spaces.iter().flat_map(|(space, it)| it.kinds.values().map(move |kind| (space, kind)));
         let graph = KindGraph::new(all().map(|(space, kind)| {
             let needs = kind.spec.dependencies.iter().map(move |need| format!("{space}/{need}"));
             (format!("{space}/{}", kind.metadata.name), needs)

@@ -35,18 +35,18 @@ pub struct Edit {
 pub struct Edits {
     store: Store,
     resource: ResourceName,
-    edits: BTreeMap<Arc<str>, Edit>,
+    by_path: BTreeMap<Arc<str>, Edit>,
 }
 
 impl Edits {
     /// No changes yet.
     pub fn new(store: Store, resource: ResourceName) -> Self {
-        Self { store, resource, edits: BTreeMap::new() }
+        Self { store, resource, by_path: BTreeMap::new() }
     }
 
     /// The task at a path, to be changed; `None` if it is gone or cannot be read.
     pub fn edit(&mut self, path: &Arc<str>) -> Option<&mut Edit> {
-        if !self.edits.contains_key(path) {
+        if !self.by_path.contains_key(path) {
             let key = Key { resource: self.resource.clone(), path: path.clone() };
             let stored = self.store.get(&key)?;
             let task = match serde_json::from_slice::<Task>(stored.json()) {
@@ -57,14 +57,14 @@ impl Edits {
                 }
             };
             let edit = Edit { key, task, actions: Vec::new(), before: stored.revision, changed: false };
-            self.edits.insert(path.clone(), edit);
+            self.by_path.insert(path.clone(), edit);
         }
-        self.edits.get_mut(path)
+        self.by_path.get_mut(path)
     }
 
     /// The changes that are to be written.
     pub fn into_changed(self) -> impl Iterator<Item = Edit> {
-        self.edits.into_values().filter(|edit| edit.changed || !edit.actions.is_empty())
+        self.by_path.into_values().filter(|edit| edit.changed || !edit.actions.is_empty())
     }
 }
 

@@ -131,7 +131,7 @@ impl Engine {
     fn attempts(&self) -> Vec<Handle> {
         let stored = self.store.snapshot(&self.tasks);
         let tasks = stored.range(None, None).filter_map(|stored| read(stored.json()));
-        tasks.filter(|task| has_attempt(task)).map(|task| handle_of(&task)).collect()
+        tasks.filter(has_attempt).map(|task| handle_of(&task)).collect()
     }
 
     /// News from a runtime.
@@ -151,7 +151,9 @@ impl Engine {
         self.apply_plan(&plan, &mut edits, now);
         let failed = self.commit(edits).await;
         self.facts.extend(facts.into_iter().filter(|fact| {
-            parse_uid(&fact.handle.task).and_then(|uid| self.paths.get(&uid)).is_some_and(|path| failed.contains(path))
+            parse_uid(&fact.handle.task)
+                .and_then(|uid| self.paths.get(&uid))
+                .is_some_and(|path| failed.contains(path))
         }));
         let pause = if self.facts.is_empty() { None } else { Some(now) };
         Ok(pause.or_else(|| plan.wake_at.map(|second| Millis(second.saturating_mul(1000)))))
@@ -170,7 +172,9 @@ impl Engine {
             if changes.is_empty() {
                 break;
             }
-            changes.iter().for_each(|change| self.observe(change));
+            for change in changes {
+                self.observe(&change);
+            }
         }
         self.refresh_kinds();
         Ok(())
@@ -249,7 +253,11 @@ impl Engine {
             if progress::request_stop(&mut edit.task, why, None, now).is_ok() {
                 edit.mark();
                 if edit.task.status.stopping.is_some() {
-                    let grace = edit.task.spec.kill_timeout.map_or(self.settings.kill_timeout, |it| it.as_std());
+                    let grace = edit
+                        .task
+                        .spec
+                        .kill_timeout
+                        .map_or(self.settings.kill_timeout, muster_types::Duration::as_std);
                     edit.actions.push(Action::Stop(handle_of(&edit.task), grace));
                 }
                 let task = edit.task.clone();
@@ -269,13 +277,18 @@ impl Engine {
 
     fn apply_plan(&mut self, plan: &Plan, edits: &mut Edits, now: Millis) {
         for decision in &plan.decisions {
-            let (Decision::Start { task, .. } | Decision::Hold { task, .. } | Decision::Preempt { task, .. }) = decision;
+            let (Decision::Start { task, .. } | Decision::Hold { task, .. } | Decision::Preempt { task, .. }) =
+                decision;
             let path = task.path.clone();
             let Some(edit) = edits.edit(&path) else {
                 self.board.forget(task.uid);
                 continue;
             };
-            let grace = edit.task.spec.kill_timeout.map_or(self.settings.kill_timeout, |it| it.as_std());
+            let grace = edit
+                .task
+                .spec
+                .kill_timeout
+                .map_or(self.settings.kill_timeout, muster_types::Duration::as_std);
             let outcome = match decision {
                 Decision::Hold { hold, .. } => progress::write_hold(&mut edit.task, hold, now),
                 Decision::Preempt { by, .. } => {
@@ -411,7 +424,8 @@ pub async fn run(mut engine: Engine, mut facts: mpsc::UnboundedReceiver<Fact>) {
             Err(error) => return tracing::error!(%error, "the engine cannot follow the store"),
         };
         let now = engine.clock.now();
-        let pause = due.map_or(MAX_PAUSE, |due| Duration::from_millis(u64::try_from(due.0 - now.0).unwrap_or(0)));
+        let pause =
+            due.map_or(MAX_PAUSE, |due| Duration::from_millis(u64::try_from(due.0 - now.0).unwrap_or(0)));
         tokio::select! {
             fact = facts.recv() => match fact {
                 Some(fact) => {

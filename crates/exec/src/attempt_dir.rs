@@ -162,7 +162,12 @@ fn parse_handle(name: &str) -> Option<Handle> {
 }
 
 fn open_dir(at: impl AsFd, name: &Path) -> Result<OwnedFd, Errno> {
-    rustix::fs::openat(at, name, OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+    rustix::fs::openat(
+        at,
+        name,
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
 }
 
 #[cfg(test)]
@@ -242,7 +247,10 @@ mod tests {
         fs::create_dir_all(temp.path().join("x-2/work")).unwrap();
         for task in ["../../x", "/x", ".."] {
             assert!(matches!(dirs.remove(&handle(task)), Err(DirError::BadName(_))), "{task}");
-            assert!(matches!(dirs.create(&handle(task), &mut Spares::default()), Err(DirError::BadName(_))), "{task}");
+            assert!(
+                matches!(dirs.create(&handle(task), &mut Spares::default()), Err(DirError::BadName(_))),
+                "{task}"
+            );
         }
         assert!(temp.path().join("x-2/work").is_dir());
     }

@@ -159,7 +159,10 @@ impl Group {
                 }
             }
             if let Some(bytes) = self.limits.memory.filter(|_| hierarchy.has("memory")) {
-                write(if hierarchy.unified { "memory.max" } else { "memory.limit_in_bytes" }, bytes.to_string())?;
+                write(
+                    if hierarchy.unified { "memory.max" } else { "memory.limit_in_bytes" },
+                    bytes.to_string(),
+                )?;
             }
         }
         Ok(())
@@ -235,7 +238,9 @@ fn find_hierarchies(controller: &str, mounts: &str, own: &str) -> Vec<Hierarchy>
         };
         if unified {
             let above = home.parent().filter(|above| above.starts_with(mount.point));
-            found.extend([Some(home.as_path()), above].into_iter().flatten().map(|at| hierarchy(at, &CONTROLLERS)));
+            found.extend(
+                [Some(home.as_path()), above].into_iter().flatten().map(|at| hierarchy(at, &CONTROLLERS)),
+            );
         } else {
             found.push(hierarchy(&home, &[controller]));
         }

@@ -230,7 +230,10 @@ mod tests {
         let start = Instant::now();
         let mut course = course(start, Some(60), &["main"]);
         assert_eq!(course.observe_exit(0, code(7), start), None);
-        assert_eq!((course.cause(), course.deadline(), shown(&course)), (Cause::Itself, None, vec![(7, false)]));
+        assert_eq!(
+            (course.cause(), course.deadline(), shown(&course)),
+            (Cause::Itself, None, vec![(7, false)])
+        );
     }
 
     #[test]

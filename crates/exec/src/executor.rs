@@ -305,7 +305,9 @@ impl Executor {
                 self.settle(id);
             }
         }
-        if let Some(household) = self.household.as_mut().filter(|own| own.deadline().is_some_and(|at| at <= now)) {
+        if let Some(household) =
+            self.household.as_mut().filter(|own| own.deadline().is_some_and(|at| at <= now))
+        {
             let programs: BTreeSet<i32> = self.attempts.values().flat_map(Attempt::pids).collect();
             let oldest = self.attempts.values().map(|attempt| attempt.start_ticks).min();
             household.sweep(&programs, oldest);
@@ -333,9 +335,7 @@ impl Executor {
                 self.dirs.remove(&handle).ok();
                 failure.into_observation()
             }
-            None => {
-                Observation::Ended(attempt.finish(self.settings.sync_logs, Instant::now(), wall_now()))
-            }
+            None => Observation::Ended(attempt.finish(self.settings.sync_logs, Instant::now(), wall_now())),
         };
         self.dying_groups.extend(attempt.group.take().filter(|group| !group.remove()));
         self.report(handle, what);

@@ -50,10 +50,13 @@ impl Household {
     pub(crate) fn sweep(&mut self, programs: &BTreeSet<i32>, oldest: Option<u64>) {
         let begun = Instant::now();
         let all: Vec<ProcessStat> = processes().collect();
-        let owned = |orphan: &ProcessStat| oldest.is_some_and(|start| start <= orphan.start_ticks + SLACK_TICKS);
+        let owned =
+            |orphan: &ProcessStat| oldest.is_some_and(|start| start <= orphan.start_ticks + SLACK_TICKS);
         let mut orphans = 0;
         let mut unowned = BTreeSet::new();
-        for orphan in all.iter().filter(|process| process.parent == self.me && !programs.contains(&process.pid)) {
+        for orphan in
+            all.iter().filter(|process| process.parent == self.me && !programs.contains(&process.pid))
+        {
             if orphan.zombie {
                 reap(orphan.pid);
                 continue;

@@ -217,10 +217,7 @@ mod tests {
         let full = || File::options().write(true).open("/dev/full").unwrap().into();
         log.target = Target::Open { logs: full(), file: full(), filled: 0 };
         let error = log.write(b"lost").unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "cannot write the log of container `main`: No space left on device (os error 28)"
-        );
+        assert_eq!(error, "cannot write the log of container `main`: No space left on device (os error 28)");
         log.write(b"dropped").unwrap();
         log.finish(true).unwrap();
         assert_eq!(log.total(), 0);

@@ -23,10 +23,9 @@ pub(crate) fn find_program(program: &str, search: &str, work: &Path) -> Result<P
         }
     }
     Err(match denied {
-        Some(path) => StartFailure::permanent(
-            Reason::NotPermitted,
-            format!("not permitted to run {}", path.display()),
-        ),
+        Some(path) => {
+            StartFailure::permanent(Reason::NotPermitted, format!("not permitted to run {}", path.display()))
+        }
         None => StartFailure::permanent(
             Reason::CommandNotFound,
             format!("command not found: {program} (searched in {search})"),

@@ -132,10 +132,8 @@ impl Turn {
             until => until.map(|at| at.saturating_duration_since(Instant::now())),
         };
         let timeout = wait.and_then(|wait| Timespec::try_from(wait).ok());
-        let for_control =
-            if control.out.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
-        let mut fds =
-            vec![PollFd::new(&control.socket, for_control), PollFd::new(warden, PollFlags::IN)];
+        let for_control = if control.out.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
+        let mut fds = vec![PollFd::new(&control.socket, for_control), PollFd::new(warden, PollFlags::IN)];
         fds.extend(executor.map(|executor| PollFd::new(executor, PollFlags::IN)));
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}

@@ -4,8 +4,8 @@
 //! and a `move` can deepen it, so each operation is weighed before it runs: the document never grows beyond
 //! the limit in between, and the bytes that copies and deepening moves handle are bounded in total.
 
-use ::json_patch::{PatchErrorKind, PatchOperation};
 use ::json_patch::jsonptr::Pointer;
+use ::json_patch::{PatchErrorKind, PatchOperation};
 use serde::Deserialize;
 use serde_json::Value;
 

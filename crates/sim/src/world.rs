@@ -286,24 +286,23 @@ impl World {
 
 /// The tasks that have not ended, a line each.
 fn picture(tasks: &BTreeMap<String, Task>) -> String {
-    tasks
-        .values()
-        .map(|task| {
-            let spec = &task.spec;
-            format!(
-                "  {} {} prio={:?} {}/{} {:?} memory={:?} rest={:?} stopping={:?}\n",
-                task.metadata.name,
-                state_of(task),
-                spec.priority.unwrap_or(0),
-                spec.kind,
-                spec.subject.as_ref().map_or("-", |subject| &subject.name),
-                spec.policy,
-                spec.resources.memory.as_ref().map(ToString::to_string),
-                task.status.rest_until.map(|until| until.to_string()),
-                task.status.stopping,
-            )
-        })
-        .collect()
+    let mut lines = String::new();
+    for task in tasks.values() {
+        let spec = &task.spec;
+        lines += &format!(
+            "  {} {} prio={:?} {}/{} {:?} memory={:?} rest={:?} stopping={:?}\n",
+            task.metadata.name,
+            state_of(task),
+            spec.priority.unwrap_or(0),
+            spec.kind,
+            spec.subject.as_ref().map_or("-", |subject| &subject.name),
+            spec.policy,
+            spec.resources.memory.as_ref().map(ToString::to_string),
+            task.status.rest_until.map(|until| until.to_string()),
+            task.status.stopping,
+        );
+    }
+    lines
 }
 
 fn follow(store: &Store) -> Result<Watch, String> {

@@ -17,25 +17,31 @@ fn play(seed: u64, without: Option<Rule>) -> Result<muster_sim::world::Played, S
     runtime.block_on(simulate(seed, without))
 }
 
+/// Plays a seed to its end; how many attempts were preempted.
+fn play_whole(seed: u64) -> Result<u32, String> {
+    let again = |wrong| format!("seed {seed}: {wrong}\nplay it again with MUSTER_SIM_SEED={seed}");
+    let played = play(seed, None).map_err(again)?;
+    if played.tasks < 200 || played.faults < 20 {
+        return Err(again(format!("it played too little: {played:?}")));
+    }
+    Ok(played.preempted)
+}
+
 #[test]
 fn every_seed_keeps_every_rule() {
     let seeds: Vec<u64> = match number("MUSTER_SIM_SEED") {
         Some(seed) => vec![seed],
         None => (0..number("MUSTER_SIM_SEEDS").unwrap_or(SEEDS)).collect(),
     };
-    let mut preempted = 0;
-    for seed in &seeds {
-        match play(*seed, None) {
-            Ok(played) => {
-                assert!(
-                    played.tasks >= 200 && played.faults >= 20,
-                    "seed {seed} played too little: {played:?}"
-                );
-                preempted += played.preempted;
-            }
-            Err(wrong) => panic!("seed {seed}: {wrong}\nplay it again with MUSTER_SIM_SEED={seed}"),
-        }
-    }
+    // Half of the seeds on each of two cores.
+    let (one, other) = seeds.split_at(seeds.len() / 2);
+    let preempted: Result<u32, String> = std::thread::scope(|scope| {
+        let halves = [one, other].map(|half| {
+            scope.spawn(move || half.iter().map(|seed| play_whole(*seed)).sum::<Result<u32, String>>())
+        });
+        halves.into_iter().map(|half| half.join().expect("no seed panics")).sum()
+    });
+    let preempted = preempted.unwrap_or_else(|wrong| panic!("{wrong}"));
     assert!(seeds.len() < 100 || preempted > 0, "no seed preempted anything");
 }
 

@@ -107,7 +107,8 @@ impl Findings {
                 }
                 Event::Change(word, version) => (*word, version),
             };
-            let shown = format!("{}: {word:?} {} at {} after {at}", watch.name, version.key, version.revision);
+            let shown =
+                format!("{}: {word:?} {} at {} after {at}", watch.name, version.key, version.revision);
             if version.revision <= at {
                 self.add(Kind::WatchOrder, &shown);
             }
@@ -117,7 +118,10 @@ impl Findings {
                 Word::Added | Word::Modified => !known.insert(&version.key),
             };
             if was_known == (word == Word::Added) {
-                self.add(Kind::WatchOrder, format!("{shown}, which does not follow from what was shown before"));
+                self.add(
+                    Kind::WatchOrder,
+                    format!("{shown}, which does not follow from what was shown before"),
+                );
             }
         }
     }
@@ -134,7 +138,8 @@ impl Findings {
             // What went out of sight is shown as it was before.
             Event::Change(Word::Deleted, _) | Event::Bookmark(_) => None,
         });
-        let versions = acknowledged.chain(&history.reads).chain(lists.flat_map(|list| &list.versions)).chain(events);
+        let versions =
+            acknowledged.chain(&history.reads).chain(lists.flat_map(|list| &list.versions)).chain(events);
         let mut known: BTreeMap<u64, &Version> = BTreeMap::new();
         for version in versions {
             let first = known.entry(version.revision).or_insert(version);
@@ -157,7 +162,8 @@ impl Findings {
                 Some(_) => {}
                 None => {
                     if let Some(other) = uids.insert(&version.uid, version) {
-                        let what = format!("{} is the uid of {} and {}", version.uid, other.text, version.text);
+                        let what =
+                            format!("{} is the uid of {} and {}", version.uid, other.text, version.text);
                         self.add(Kind::IdentityChanged, what);
                     }
                 }
@@ -263,15 +269,19 @@ impl Findings {
                 }
             }
         }
-        for (revision, (word, version)) in shown.iter().filter(|(revision, _)| !expected.contains_key(revision)) {
-            let what = format!("{}: {word:?} {} at {revision}, which is not in the log", watch.name, version.key);
+        for (revision, (word, version)) in
+            shown.iter().filter(|(revision, _)| !expected.contains_key(revision))
+        {
+            let what =
+                format!("{}: {word:?} {} at {revision}, which is not in the log", watch.name, version.key);
             self.add(Kind::Phantom, what);
         }
     }
 
     /// Whoever asked after an answer was there gets a later revision, writer or reader.
     fn check_order(&mut self, history: &History, log: &Log<'_>) {
-        let mut ends: Vec<(u64, u64)> = history.writes.iter().filter_map(|write| log.revision_of(write)).collect();
+        let mut ends: Vec<(u64, u64)> =
+            history.writes.iter().filter_map(|write| log.revision_of(write)).collect();
         ends.sort_unstable();
         // Each with the newest revision up to it.
         let mut newest = 0;
@@ -287,7 +297,10 @@ impl Findings {
             if let (Some((_, revision)), before) = (log.revision_of(write), newest_at(write.begun))
                 && revision <= before
             {
-                self.add(Kind::RevisionWentBack, format!("{revision} after {before} was answered: {write:?}"));
+                self.add(
+                    Kind::RevisionWentBack,
+                    format!("{revision} after {before} was answered: {write:?}"),
+                );
             }
         }
         for list in &history.lists {
@@ -302,6 +315,7 @@ impl Findings {
 
 /// A deletion that was refused may have been asked for again.
 fn is_asked_again(history: &History, refused: &Write) -> bool {
-    let same = |write: &&Write| write.effect == refused.effect && !matches!(write.outcome, Outcome::Refused(_));
+    let same =
+        |write: &&Write| write.effect == refused.effect && !matches!(write.outcome, Outcome::Refused(_));
     history.writes.iter().any(|write| same(&write))
 }

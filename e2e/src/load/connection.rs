@@ -109,7 +109,8 @@ impl Connection {
 
     /// Reads a chunk; false if it was the last.
     fn read_chunk(&mut self, out: &mut Vec<u8>) -> io::Result<bool> {
-        let size = usize::from_str_radix(&self.read_line()?, 16).map_err(|_| broken("a chunk has no size"))?;
+        let size =
+            usize::from_str_radix(&self.read_line()?, 16).map_err(|_| broken("a chunk has no size"))?;
         let start = out.len();
         out.resize(start + size, 0);
         self.stream.read_exact(&mut out[start..])?;
@@ -141,7 +142,11 @@ impl Stream {
                 return Ok(Some(String::from_utf8_lossy(&line).trim_end().to_owned()));
             }
             if !self.connection.read_chunk(&mut self.unread)? {
-                return if self.unread.is_empty() { Ok(None) } else { Err(broken("a watch ended within a line")) };
+                return if self.unread.is_empty() {
+                    Ok(None)
+                } else {
+                    Err(broken("a watch ended within a line"))
+                };
             }
         }
     }

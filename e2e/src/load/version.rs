@@ -76,7 +76,10 @@ impl Version {
         let Object { metadata, spec: Spec { properties } } = object;
         let revision = metadata.resource_version.parse().map_err(|_| format!("no revision in {text}"))?;
         let token = properties.first;
-        if [&properties.last, &metadata.labels.token, &metadata.annotations.token].iter().any(|part| **part != token) {
+        if [&properties.last, &metadata.labels.token, &metadata.annotations.token]
+            .iter()
+            .any(|part| **part != token)
+        {
             return Err(format!("half of a write: {text}"));
         }
         Ok(Self {

@@ -103,7 +103,8 @@ impl Watcher {
         let mut stream = match shared.connect()?.watch(&self.query())? {
             Ok(stream) => stream,
             Err(refused) => {
-                let why = format!("a watch from {} was refused: {} {}", self.seen, refused.code, refused.text());
+                let why =
+                    format!("a watch from {} was refused: {} {}", self.seen, refused.code, refused.text());
                 self.watched.troubles.push(why);
                 return Ok(());
             }
@@ -142,8 +143,10 @@ impl Watcher {
     }
 
     fn take_bookmark(&mut self, object: &str, present: &mut Option<Listed>) -> Result<(), String> {
-        let bookmark: Bookmark = serde_json::from_str(object).map_err(|error| format!("{error} in {object}"))?;
-        let revision = bookmark.metadata.resource_version.parse().map_err(|_| format!("no revision in {object}"))?;
+        let bookmark: Bookmark =
+            serde_json::from_str(object).map_err(|error| format!("{error} in {object}"))?;
+        let revision =
+            bookmark.metadata.resource_version.parse().map_err(|_| format!("no revision in {object}"))?;
         if bookmark.metadata.annotations.contains_key("k8s.io/initial-events-end")
             && let Some(present) = present.take()
         {

@@ -73,7 +73,9 @@ impl Writer {
             match belief {
                 Belief::Absent => self.create(shared, connection, &name)?,
                 Belief::Unsure => self.read(connection, &name)?,
-                Belief::Present(version) if version.deleting => self.let_go(shared, connection, &name, &version)?,
+                Belief::Present(version) if version.deleting => {
+                    self.let_go(shared, connection, &name, &version)?
+                }
                 Belief::Present(version) => self.change(shared, connection, &name, &version)?,
             }
         }
@@ -197,7 +199,8 @@ impl Writer {
         let held = version.text.contains(HOLD);
         let mut options = json!({ "kind": "DeleteOptions", "apiVersion": "v1" });
         if self.random.below(2) == 0 {
-            let preconditions = json!({ "uid": version.uid, "resourceVersion": version.revision.to_string() });
+            let preconditions =
+                json!({ "uid": version.uid, "resourceVersion": version.revision.to_string() });
             options["preconditions"] = preconditions;
         }
         let uid = version.uid.clone();
@@ -322,7 +325,11 @@ impl Writer {
     }
 
     /// One write in every namespace for every team: every watcher sees some of them.
-    pub fn say_last_words(&mut self, shared: &Shared, connection: &mut Connection) -> io::Result<Vec<Version>> {
+    pub fn say_last_words(
+        &mut self,
+        shared: &Shared,
+        connection: &mut Connection,
+    ) -> io::Result<Vec<Version>> {
         let mut said = Vec::new();
         for namespace in NAMESPACES {
             for team in TEAMS {

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::error::Error;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
@@ -28,11 +29,12 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let count = numbers.next().transpose()?.unwrap_or(10_000);
     let rounds = numbers.next().transpose()?.unwrap_or(3);
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let temp = tempfile::tempdir()?;
     for round in 0..rounds {
         // In turns, so that what else the machine does hits both alike.
         let slice = count / rounds.max(1);
         let bare = bare_rate(slice)?;
-        let ours = tokio.block_on(runtime_rate(slice, round))?;
+        let ours = tokio.block_on(runtime_rate(temp.path(), slice, round))?;
         println!("{slice} x {PROGRAM}: bare {bare:.0}/s, runtime {ours:.0}/s, ratio {:.2}", ours / bare);
     }
     Ok(ExitCode::SUCCESS)
@@ -50,9 +52,8 @@ fn bare_rate(count: usize) -> Result<f64, Box<dyn Error>> {
 }
 
 /// The same number of attempts through the runtime, their output kept until they are removed some time later.
-async fn runtime_rate(count: usize, round: usize) -> Result<f64, Box<dyn Error>> {
-    let temp = tempfile::tempdir()?;
-    let (runtime, mut facts) = ProcessRuntime::new(Settings::this_program(temp.path(), &[]))?;
+async fn runtime_rate(root: &Path, count: usize, round: usize) -> Result<f64, Box<dyn Error>> {
+    let (runtime, mut facts) = ProcessRuntime::new(Settings::this_program(root, &[]))?;
     let mut kept = VecDeque::new();
     // The first one waits for the shepherd to start.
     runtime.start(launch(round, count));

@@ -25,7 +25,9 @@ const LAST_WAIT: Duration = Duration::from_secs(5);
 pub(crate) enum ClaimError {
     #[error("cannot use the work directory {path}: {source}")]
     Io { path: PathBuf, source: io::Error },
-    #[error("the work directory {0} is in use: another server runs there, or processes of one that ended cannot be killed")]
+    #[error(
+        "the work directory {0} is in use: another server runs there, or processes of one that ended cannot be killed"
+    )]
     InUse(PathBuf),
 }
 
@@ -94,7 +96,11 @@ impl Record {
     fn parse(text: &str) -> Option<Self> {
         let mut words = text.lines().next()?.split(' ');
         let (boot, session, start_ticks) = (words.next()?, words.next()?, words.next()?);
-        Some(Self { boot: boot.into(), session: session.parse().ok()?, start_ticks: start_ticks.parse().ok()? })
+        Some(Self {
+            boot: boot.into(),
+            session: session.parse().ok()?,
+            start_ticks: start_ticks.parse().ok()?,
+        })
     }
 
     fn to_line(&self) -> String {

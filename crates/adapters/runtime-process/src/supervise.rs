@@ -50,11 +50,7 @@ enum Loss {
 }
 
 /// The life of one shepherd; comes back without a loss if it was closed.
-async fn run_one(
-    link: &Link,
-    settings: &Settings,
-    closed: &mut watch::Receiver<bool>,
-) -> Result<(), Loss> {
+async fn run_one(link: &Link, settings: &Settings, closed: &mut watch::Receiver<bool>) -> Result<(), Loss> {
     let Settings { program, arguments, executor, patience } = settings.clone();
     let root: PathBuf = executor.work_root.clone();
     let spawned = ShepherdProcess::spawn(program, arguments, root, patience).await;

@@ -235,7 +235,7 @@ impl Board {
     fn group_of(&mut self, task: &TaskView) -> GroupId {
         let key = if task.subject.is_empty() {
             let runtime = task.runtime.unwrap_or(self.settings.default_runtime);
-            let number = Runtime::ALL.into_iter().position(|known| *known == runtime).unwrap_or(0);
+            let number = Runtime::ALL.iter().position(|known| *known == runtime).unwrap_or(0);
             GroupKey::Free {
                 runtime: u8::try_from(number).unwrap_or(u8::MAX),
                 cpu: task.need.cpu_millis > 0,

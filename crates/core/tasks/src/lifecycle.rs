@@ -77,6 +77,7 @@ impl fmt::Display for Refused {
 }
 
 /// The state after an event.
+#[allow(clippy::match_same_arms, reason = "one line per row of the table")]
 pub fn transition(state: State, event: Event) -> Result<State, Refused> {
     use State::{Canceled, Created, Failed, Pending, Postponed, QuotaBlocked, Ready, Running, Succeeded};
     let next = match (state, event) {

@@ -135,7 +135,8 @@ fn an_attempt_is_reported_as_started_and_then_as_ended_with_its_times() {
 #[test]
 fn dropping_the_executor_kills_what_runs() {
     let mut yard = Yard::new();
-    yard.executor.start(launch("t", &[("main", "trap '' TERM; sleep 3600 & echo child $!; echo self $$; wait")]));
+    yard.executor
+        .start(launch("t", &[("main", "trap '' TERM; sleep 3600 & echo child $!; echo self $$; wait")]));
     let processes = ["child", "self"].map(|word| Watched::new(&yard.line_of("t", "main", word)));
     drop(yard);
     processes.iter().for_each(Watched::assert_ends);

@@ -41,7 +41,8 @@ fn a_log_can_be_read_while_the_program_runs() {
 #[test]
 fn each_container_has_its_own_log() {
     let mut yard = Yard::new();
-    yard.executor.start(launch("t", &[("main", "echo from main"), ("side", "echo from side; exec sleep 3600")]));
+    yard.executor
+        .start(launch("t", &[("main", "echo from main"), ("side", "echo from side; exec sleep 3600")]));
     yard.ending("t");
     assert_eq!(yard.log_of("t", "main"), "from main\n");
     assert!(["", "from side\n"].contains(&yard.log_of("t", "side").as_str()));
@@ -67,7 +68,8 @@ fn a_hundred_megabytes_pass_without_a_stall_and_only_the_newest_part_is_kept() {
     assert!((512 << 10..=1 << 20).contains(&part.bytes.len()), "kept {}", part.bytes.len());
     assert!(part.bytes.ends_with(b"the end\n"));
     let logs = yard.dirs.log_path(&handle("t"), "main").parent().unwrap().to_path_buf();
-    let on_disk: u64 = fs::read_dir(logs).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).sum();
+    let on_disk: u64 =
+        fs::read_dir(logs).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).sum();
     assert!(on_disk <= (1 << 20) + 200, "{on_disk} bytes on the disk");
 }
 
@@ -81,7 +83,8 @@ fn a_program_that_closes_its_output_early_is_still_followed() {
 #[test]
 fn a_log_that_cannot_be_written_ends_the_attempt_with_words_and_nothing_else() {
     let mut yard = Yard::new();
-    yard.executor.start(launch("other", &[("main", "mkfifo fifo; echo ready; read line < fifo; echo alive")]));
+    yard.executor
+        .start(launch("other", &[("main", "mkfifo fifo; echo ready; read line < fifo; echo alive")]));
     yard.executor.start(launch("t", &[("main", "echo in the way > ../logs; echo lost; exec sleep 3600")]));
     let ending = yard.ending("t");
     assert_eq!((codes(&ending), ending.cause), (vec![143], Cause::LogFailed));

@@ -82,7 +82,8 @@ impl<'a> Log<'a> {
     pub fn seen_through(&self, filter: &Filter) -> BTreeMap<u64, (Word, &'a Version)> {
         let seen = |entry: &Entry<'a>| {
             let before = entry.previous.filter(|previous| filter.passes(previous));
-            let after = Some(entry.version).filter(|version| entry.word != Word::Deleted && filter.passes(version));
+            let after =
+                Some(entry.version).filter(|version| entry.word != Word::Deleted && filter.passes(version));
             let shown = match (before, after) {
                 (None, Some(version)) => (Word::Added, version),
                 (Some(_), Some(version)) => (Word::Modified, version),

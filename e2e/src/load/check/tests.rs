@@ -78,7 +78,13 @@ fn sound() -> History {
         Listed { begun: 1, revision: 1, versions: Vec::new() },
         Listed { begun: 70, revision: 6, versions: vec![silent.clone(), last] },
     ];
-    History { writes, reads: vec![silent], lists, watches: vec![everything, red, again], troubles: Vec::new() }
+    History {
+        writes,
+        reads: vec![silent],
+        lists,
+        watches: vec![everything, red, again],
+        troubles: Vec::new(),
+    }
 }
 
 /// The sorts of violations in a sound history after something was done to it.
@@ -127,7 +133,8 @@ fn an_object_that_a_restart_lost_shows_in_the_list_behind_it() {
 
 #[test]
 fn a_list_that_shows_an_old_version_differs() {
-    let kinds = doctored(|history| history.watches[2].lists[0].versions = vec![version("a/x", 2, "u1", "t1", "red")]);
+    let kinds =
+        doctored(|history| history.watches[2].lists[0].versions = vec![version("a/x", 2, "u1", "t1", "red")]);
     assert_eq!(kinds, [Kind::ListDiffers]);
 }
 
@@ -182,13 +189,17 @@ fn a_revision_that_stands_for_two_things_is_reused() {
 
 #[test]
 fn an_answer_with_an_earlier_revision_than_one_before_it_went_back() {
-    assert_eq!(doctored(|history| (history.writes[6].begun, history.writes[6].ended) = (2, 3)), [Kind::RevisionWentBack]);
+    assert_eq!(
+        doctored(|history| (history.writes[6].begun, history.writes[6].ended) = (2, 3)),
+        [Kind::RevisionWentBack]
+    );
 }
 
 #[test]
 fn a_list_that_is_behind_an_answer_went_back() {
     let kinds = doctored(|history| {
-        history.lists[1] = Listed { begun: 70, revision: 3, versions: vec![version("a/x", 3, "u1", "t2", "green")] };
+        history.lists[1] =
+            Listed { begun: 70, revision: 3, versions: vec![version("a/x", 3, "u1", "t2", "green")] };
     });
     assert_eq!(kinds, [Kind::RevisionWentBack]);
 }
@@ -255,5 +266,8 @@ fn half_of_a_write_is_no_version() {
 
 #[test]
 fn troubles_of_clients_are_reported() {
-    assert_eq!(doctored(|history| history.watches[1].troubles.push("refused: 410".to_owned())), [Kind::Trouble]);
+    assert_eq!(
+        doctored(|history| history.watches[1].troubles.push("refused: 410".to_owned())),
+        [Kind::Trouble]
+    );
 }
