@@ -159,6 +159,8 @@ fn launch(dir: &Path, listen: &str, flags: &[String]) -> (Child, String) {
         .args(["up", "--listen", listen, "--data"])
         .arg(data_of(dir))
         .args(flags)
+        // Tasks stay as the tests make them; a test that wants them run says so in its flags, which win.
+        .env("MUSTER_ROLES", "api")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(errors)

@@ -53,6 +53,9 @@ pub struct Globals {
 /// Verbs.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Run attempts for a server; started by the server itself
+    #[command(hide = true)]
+    Shepherd,
     /// Run the server: API, store and everything else, in one process
     Up(UpArgs),
     /// Make objects be as files describe them
@@ -313,8 +316,29 @@ pub struct UpArgs {
     /// Serve plain HTTP on any address: everybody on the network can read tokens
     #[arg(long)]
     pub insecure_http: bool,
+    /// What this server does: api, engine
+    #[arg(
+        long,
+        value_name = "ROLE",
+        env = "MUSTER_ROLES",
+        value_delimiter = ',',
+        default_value = "api,engine"
+    )]
+    pub roles: Vec<ServerRole>,
+    /// Attempts that run at once on this machine; the default is one per core
+    #[arg(long, value_name = "COUNT", env = "MUSTER_SLOTS")]
+    pub slots: Option<u32>,
     #[command(flatten)]
     pub limits: LimitArgs,
+}
+
+/// A part of the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ServerRole {
+    /// Serve the API; always on
+    Api,
+    /// Start and watch tasks
+    Engine,
 }
 
 /// Limits of the server.

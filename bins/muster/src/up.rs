@@ -4,6 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use muster_apiserver::access::Role;
@@ -11,14 +12,18 @@ use muster_apiserver::api::{Api, Settings};
 use muster_apiserver::serve::{Listening, serve};
 use muster_apiserver::shutdown::Shutdown;
 use muster_apiserver::{certs, garbage, kinds};
+use muster_engine::engine::{self, Engine};
 use muster_ports::clock::{Clock, SystemClock};
 use muster_ports::store::{History, Store};
+use muster_runtime_process::ProcessRuntime;
 use muster_store_sql::SqliteLog;
+use muster_tasks::capacity::Capacity;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
 use tracing_subscriber::EnvFilter;
 
-use crate::cli::{Globals, UpArgs};
+use crate::cli::{Globals, ServerRole, UpArgs};
 use crate::data_dir::{DataDir, kubeconfig_text, server_url, write_private};
 use crate::output::streams;
 
@@ -50,14 +55,53 @@ async fn up(data: &DataDir, args: &UpArgs) -> anyhow::Result<()> {
     let scheme = if listening.tls.is_some() { "https" } else { "http" };
     let url = server_url(scheme, address);
     write_access(data, &api, &url, ca.as_deref()).await?;
-    let garbage = tokio::spawn(garbage::collect(store.clone(), registry, clock, shutdown.clone()));
+    let garbage = tokio::spawn(garbage::collect(store.clone(), registry, clock.clone(), shutdown.clone()));
+    let engine = start_engine(data, args, &store, &clock, &url)?;
     announce(data, &url);
     serve(api, listener, listening, shutdown.clone()).await;
     shutdown.request();
     garbage.await.context("the garbage collector ended badly")?;
+    if let Some(engine) = engine {
+        // Its attempts end with it; their tasks are tried again by the next server.
+        engine.abort();
+        drop(engine.await);
+    }
     store.close();
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Starts what runs tasks, if this server does.
+fn start_engine(
+    data: &DataDir,
+    args: &UpArgs,
+    store: &Store,
+    clock: &Arc<dyn Clock>,
+    url: &str,
+) -> anyhow::Result<Option<JoinHandle<()>>> {
+    if !args.roles.contains(&ServerRole::Engine) {
+        return Ok(None);
+    }
+    let attempts = data.path().join("attempts");
+    fs::create_dir_all(attempts.join("cache"))
+        .with_context(|| format!("cannot use {}", attempts.display()))?;
+    let settings = muster_runtime_process::Settings::this_program(&attempts, &["shepherd"]);
+    let (runtime, facts) = ProcessRuntime::new(settings).context("cannot run processes")?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let slots = args.slots.unwrap_or_else(|| u32::try_from(cores).unwrap_or(1));
+    let settings = engine::Settings {
+        queue: muster_tasks::settings::Settings::default(),
+        processes: Capacity { slots, cpu_millis: None, memory: None },
+        url: url.to_owned(),
+        work_root: attempts.display().to_string(),
+        base_env: ["PATH", "HOME", "LANG", "TZ"]
+            .into_iter()
+            .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)))
+            .collect(),
+        kill_timeout: Duration::from_secs(10),
+    };
+    let engine = Engine::new(settings, store.clone(), Arc::new(runtime), clock.clone())?;
+    Ok(Some(tokio::spawn(engine::run(engine, facts))))
 }
 
 async fn listen(asked: &str) -> anyhow::Result<(TcpListener, SocketAddr)> {

@@ -135,7 +135,7 @@ pub struct Stream {
 
 impl Stream {
     /// The next whole line; `None` if the server ended the watch in order.
-    pub fn next(&mut self) -> io::Result<Option<String>> {
+    pub fn next_line(&mut self) -> io::Result<Option<String>> {
         loop {
             if let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.unread.drain(..=end).collect();

@@ -4,7 +4,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How long a client waits for the server before it gives up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Opens once per start of the server.
 #[derive(Debug, Default)]

@@ -116,8 +116,10 @@ pub struct Watched {
     pub events: Vec<Event>,
     /// What the server sent as present, each time a watch began with that.
     pub lists: Vec<Listed>,
-    /// How often it had to resume.
+    /// How often it broke and had to resume.
     pub resumed: usize,
+    /// How often the server ended it in order.
+    pub ended: usize,
     /// What should not have happened to it.
     pub troubles: Vec<String>,
 }

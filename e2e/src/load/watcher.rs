@@ -110,14 +110,15 @@ impl Watcher {
             }
         };
         let mut present = self.lists_again.then(Listed::default);
-        while let Some(line) = stream.next()? {
+        while let Some(line) = stream.next_line()? {
             if let Err(why) = self.take(&line, &mut present) {
                 self.watched.troubles.push(why);
             }
             if self.has_enough(shared) {
-                break;
+                return Ok(());
             }
         }
+        self.watched.ended += 1;
         Ok(())
     }
 

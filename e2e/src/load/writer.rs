@@ -74,7 +74,7 @@ impl Writer {
                 Belief::Absent => self.create(shared, connection, &name)?,
                 Belief::Unsure => self.read(connection, &name)?,
                 Belief::Present(version) if version.deleting => {
-                    self.let_go(shared, connection, &name, &version)?
+                    self.let_go(shared, connection, &name, &version)?;
                 }
                 Belief::Present(version) => self.change(shared, connection, &name, &version)?,
             }

@@ -23,8 +23,10 @@ use crate::up;
 
 /// Runs a verb.
 pub fn run(globals: &Globals, command: Command) -> anyhow::Result<ExitCode> {
-    if let Command::Up(args) = command {
-        return up::run(globals, &args);
+    match command {
+        Command::Up(args) => return up::run(globals, &args),
+        Command::Shepherd => return Ok(muster_runtime_process::shepherd_main()),
+        _ => {}
     }
     start_logging(globals)?;
     // An error says that somebody did it before.
@@ -32,7 +34,7 @@ pub fn run(globals: &Globals, command: Command) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         match command {
-            Command::Up(_) => Ok(ExitCode::FAILURE),
+            Command::Up(_) | Command::Shepherd => Ok(ExitCode::FAILURE),
             Command::Apply(args) => apply::run(globals, &args).await,
             Command::Get(args) => get::run(globals, &args).await,
             Command::Describe(args) => describe::run(globals, &args).await,

@@ -36,6 +36,8 @@ impl World {
         let mut command = Command::new(env!("CARGO_BIN_EXE_muster"));
         command.args(arguments).current_dir(self.home.path()).env_clear().stdin(Stdio::null());
         command.env("HOME", self.home.path()).env("PATH", "/usr/bin:/bin");
+        // Tasks stay as the tests make them.
+        command.env("MUSTER_ROLES", "api");
         command
     }
 

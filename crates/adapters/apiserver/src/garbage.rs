@@ -7,7 +7,9 @@
 //! Nothing is decided about a version of an object before every change up to it was observed: whoever was there when
 //! its deletion was asked for is in the graph.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+mod decide;
+
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -22,15 +24,13 @@ use muster_types::metadata::{Metadata, OwnerReference};
 use serde::Deserialize;
 
 use crate::encode::Encoded;
+use crate::garbage::decide::{Decision, Dependents, Owner, decide, has};
 use crate::kind::Input;
 use crate::refusal::Refusal;
 use crate::registry::Registry;
 use crate::shutdown::Shutdown;
 
-/// The finalizer of an object whose dependents go first.
-pub const FOREGROUND: &str = "foregroundDeletion";
-/// The finalizer of an object whose dependents stay.
-pub const ORPHAN: &str = "orphan";
+pub use decide::{FOREGROUND, ORPHAN};
 
 static OWNERS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"ownerReferences\""));
 static DELETION: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"deletionTimestamp\""));
@@ -44,43 +44,6 @@ const HELD_UP: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 struct Graph {
     dependents: HashMap<String, HashSet<Key>>,
-}
-
-/// What an owner reference points at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Owner {
-    /// It is there, or of a kind we know nothing about.
-    Solid,
-    /// It is there and waits for its dependents to go.
-    Waiting,
-    /// It is there and goes without its dependents.
-    Orphaning,
-    /// It is not there.
-    Absent,
-}
-
-/// What is to happen to an object.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Decision {
-    /// Nothing.
-    Keep,
-    /// It goes; with its dependents first if told so.
-    Delete { foreground: bool },
-    /// It forgets these owners.
-    Forget(BTreeSet<String>),
-    /// It no longer waits for its dependents.
-    Release(&'static str),
-    /// It stays until its dependents have gone, or have forgotten it.
-    Wait(&'static str),
-}
-
-/// What is known of the dependents of an object.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Dependents {
-    /// There are some.
-    any: bool,
-    /// Some hold up the end of the object.
-    blocking: bool,
 }
 
 /// Carries out cascading deletion until shutdown.
@@ -392,39 +355,6 @@ impl Graph {
         }
         owners
     }
-}
-
-/// What is to happen to an object, from what is known of it.
-fn decide(metadata: &Metadata, owners: &[Owner], dependents: Dependents) -> Decision {
-    let uids = |lost: fn(Owner) -> bool| {
-        let lost = metadata.owner_references.iter().zip(owners).filter(|(_, owner)| lost(**owner));
-        lost.map(|(reference, _)| reference.uid.clone()).collect::<BTreeSet<_>>()
-    };
-    // First of all, or two that own each other would wait for each other.
-    if owners.contains(&Owner::Orphaning) {
-        return Decision::Forget(uids(|owner| owner == Owner::Orphaning));
-    }
-    let deleting = metadata.deletion_timestamp.is_some();
-    if deleting && has(metadata, ORPHAN) {
-        return if dependents.any { Decision::Wait(ORPHAN) } else { Decision::Release(ORPHAN) };
-    }
-    if deleting && has(metadata, FOREGROUND) {
-        return if dependents.blocking { Decision::Wait(FOREGROUND) } else { Decision::Release(FOREGROUND) };
-    }
-    let lost = uids(|owner| owner != Owner::Solid);
-    if lost.is_empty() {
-        Decision::Keep
-    } else if owners.contains(&Owner::Solid) {
-        Decision::Forget(lost)
-    } else if deleting {
-        Decision::Keep
-    } else {
-        Decision::Delete { foreground: owners.contains(&Owner::Waiting) && dependents.any }
-    }
-}
-
-fn has(metadata: &Metadata, finalizer: &str) -> bool {
-    metadata.finalizers.iter().any(|known| known == finalizer)
 }
 
 /// A quick look at the text; most objects have neither owners nor an end.

@@ -33,11 +33,34 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     for round in 0..rounds {
         // In turns, so that what else the machine does hits both alike.
         let slice = count / rounds.max(1);
-        let bare = bare_rate(slice)?;
-        let ours = tokio.block_on(runtime_rate(temp.path(), slice, round))?;
-        println!("{slice} x {PROGRAM}: bare {bare:.0}/s, runtime {ours:.0}/s, ratio {:.2}", ours / bare);
+        let (bare, bare_cpu) = with_cpu(slice, || bare_rate(slice))?;
+        let (ours, our_cpu) = with_cpu(slice, || tokio.block_on(runtime_rate(temp.path(), slice, round)))?;
+        println!(
+            "{slice} x {PROGRAM}: bare {bare:.0}/s, runtime {ours:.0}/s, ratio {:.2}; cpu each {bare_cpu:.0} and \
+             {our_cpu:.0} us, ratio {:.2}",
+            ours / bare,
+            bare_cpu / our_cpu
+        );
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A measurement, and the microseconds of processor time it took for each of `count`, in this process and all that it
+/// waited for. Less noisy than the rate on a machine that does other things too.
+fn with_cpu(
+    count: usize,
+    measure: impl FnOnce() -> Result<f64, Box<dyn Error>>,
+) -> Result<(f64, f64), Box<dyn Error>> {
+    let before = cpu_micros()?;
+    let measured = measure()?;
+    Ok((measured, (cpu_micros()? - before) / count.to_string().parse::<f64>()?))
+}
+
+fn cpu_micros() -> Result<f64, Box<dyn Error>> {
+    let stat = std::fs::read_to_string("/proc/self/stat")?;
+    let (_, fields) = stat.rsplit_once(')').ok_or("no name in stat")?;
+    let ticks = fields.split_whitespace().skip(11).take(4).map(str::parse::<f64>);
+    Ok(ticks.sum::<Result<f64, _>>()? * 10_000.0)
 }
 
 /// posix_spawn and wait in a loop, some side by side.

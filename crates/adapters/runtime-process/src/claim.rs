@@ -5,7 +5,7 @@
 //! have been killed in one blow, the next server finds what they left behind and ends it.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -43,7 +43,8 @@ impl Claim {
         let failed = |source| ClaimError::Io { path: root.to_path_buf(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(failed)?;
         let mut options = File::options();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        // Should the shepherd ever print something, it goes behind the record.
+        options.read(true).append(true).create(true).mode(0o600);
         let file = options.open(root.join(".shepherd")).map_err(failed)?;
         let begun = Instant::now();
         loop {
@@ -69,7 +70,7 @@ impl Claim {
     pub(crate) fn record(&self, warden: u32) -> io::Result<()> {
         let Some(record) = Record::of(warden) else { return Ok(()) };
         self.file.set_len(0)?;
-        self.file.write_all_at(record.to_line().as_bytes(), 0)
+        (&self.file).write_all(record.to_line().as_bytes())
     }
 }
 

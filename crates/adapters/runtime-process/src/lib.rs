@@ -10,6 +10,7 @@
 
 mod claim;
 mod link;
+mod port;
 mod runtime;
 mod shepherd_process;
 mod supervise;

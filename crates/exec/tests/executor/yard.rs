@@ -49,7 +49,11 @@ impl Yard {
             if let Some(found) = condition(self) {
                 return found;
             }
-            assert!(begun.elapsed() < DEADLINE, "waited in vain for {what}; facts: {:?}", self.facts);
+            assert!(
+                begun.elapsed() < DEADLINE,
+                "waited in vain for {what}; last fact: {:?}",
+                self.facts.last()
+            );
             self.step();
         }
     }

@@ -33,7 +33,18 @@ impl Muster {
         let started = Instant::now();
         let mut command = Command::new(bin);
         command
-            .args(["up", "--listen", "127.0.0.1:0", "--max-requests", "0", "--log", "warn", "--data"])
+            .args([
+                "up",
+                "--listen",
+                "127.0.0.1:0",
+                "--max-requests",
+                "0",
+                "--log",
+                "warn",
+                "--roles",
+                "api",
+                "--data",
+            ])
             .arg(data);
         let process = Process::start(&mut command, &log)?;
         let url = wait_for_line(&log, "API ").await?;

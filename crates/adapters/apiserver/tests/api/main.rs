@@ -5,15 +5,25 @@ mod access;
 #[cfg(test)]
 mod bad_input;
 #[cfg(test)]
+mod bench;
+#[cfg(test)]
 mod cascade;
 #[cfg(test)]
 mod decoders;
 #[cfg(test)]
+mod families;
+#[cfg(test)]
 mod field_owners;
+#[cfg(test)]
+mod good_documents;
 #[cfg(test)]
 mod listing;
 #[cfg(test)]
 mod mutation;
+#[cfg(test)]
+mod nesting;
+#[cfg(test)]
+mod replay;
 #[cfg(test)]
 mod server;
 #[cfg(test)]

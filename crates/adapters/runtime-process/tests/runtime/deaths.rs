@@ -1,0 +1,207 @@
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use muster_ports::runtime::Observation;
+use rustix::process::Signal;
+use tempfile::tempdir;
+
+use crate::yard::{Watched, Yard, codes, descendants, eventually, handle, launch, parent_of};
+
+/// Something of everything: a plain program, one that refuses to end, children in the background, and one that left its group
+/// and its parent.
+const STUBBORN: &str =
+    "trap '' TERM HUP; sleep 3600 & setsid sleep 3600 & (setsid sleep 3600 &) ; echo up; wait";
+
+/// Starts some attempts and answers with all their processes.
+async fn fill(yard: &mut Yard, count: usize) -> Vec<Watched> {
+    for index in 0..count {
+        yard.start(&format!("t{index}"), STUBBORN);
+    }
+    for index in 0..count {
+        yard.started(&format!("t{index}")).await;
+        let log = || yard.log(&format!("t{index}"));
+        eventually("the script", || log().contains("up").then_some(())).await;
+    }
+    let shepherd = yard.shepherd();
+    // Four each; those that were just forked may not be there yet.
+    eventually("all processes", || Some(descendants(shepherd.pid)).filter(|found| found.len() >= 4 * count))
+        .await
+}
+
+/// The process that a script wrote down.
+async fn written_down(root: &Path, file: &str) -> Watched {
+    let path = root.join("t-1/work").join(file);
+    eventually(file, || Some(Watched::new(std::fs::read_to_string(&path).ok()?.trim().parse().unwrap())))
+        .await
+}
+
+/// A shell command that leaves its group and its parents, and writes down its number.
+fn escapes(file: &str, then: &str) -> String {
+    format!("(setsid sh -c 'echo $$ > {file}.new; mv {file}.new {file}; exec {then}' > /dev/null 2>&1 &)")
+}
+
+#[tokio::test]
+async fn a_killed_shepherd_loses_its_attempts_and_leaves_no_process() {
+    let temp = tempdir().unwrap();
+    let mut yard = Yard::new(temp.path());
+    let processes = fill(&mut yard, 5).await;
+    let shepherd = yard.shepherd();
+    let warden = parent_of(shepherd.pid);
+    shepherd.signal(Signal::KILL);
+    for index in 0..5 {
+        yard.lost(&format!("t{index}")).await;
+    }
+    // Nothing may be left when an attempt is lost: another one may begin.
+    processes.iter().chain([&warden]).for_each(Watched::assert_has_ended);
+    yard.start("next", "exit 6");
+    assert_eq!(codes(&yard.ending("next").await), [6], "another shepherd goes on");
+    assert_eq!(yard.seen.len(), 5 * 2 + 2, "each is reported once");
+}
+
+#[tokio::test]
+async fn a_killed_warden_loses_the_attempts_and_leaves_no_process() {
+    let temp = tempdir().unwrap();
+    let mut yard = Yard::new(temp.path());
+    let processes = fill(&mut yard, 3).await;
+    let shepherd = yard.shepherd();
+    parent_of(shepherd.pid).signal(Signal::KILL);
+    for index in 0..3 {
+        yard.lost(&format!("t{index}")).await;
+    }
+    processes.iter().chain([&shepherd]).for_each(Watched::assert_has_ended);
+    yard.start("next", "exit 6");
+    assert_eq!(codes(&yard.ending("next").await), [6]);
+}
+
+#[tokio::test]
+async fn a_dropped_runtime_leaves_no_process() {
+    let temp = tempdir().unwrap();
+    let mut yard = Yard::new(temp.path());
+    let processes = fill(&mut yard, 3).await;
+    let shepherd = yard.shepherd();
+    let Yard { runtime, mut facts, .. } = yard;
+    drop(runtime);
+    while let Some(fact) = facts.recv().await {
+        assert!(matches!(fact.what, Observation::Lost { .. }), "{fact:?}");
+    }
+    processes.iter().chain([&shepherd]).for_each(Watched::assert_has_ended);
+}
+
+#[tokio::test]
+async fn what_escaped_from_an_attempt_ends_after_it() {
+    let temp = tempdir().unwrap();
+    let mut yard = Yard::new(temp.path());
+    yard.start("t", &escapes("escaped", "sleep 3600"));
+    yard.ending("t").await;
+    written_down(temp.path(), "escaped").await.assert_ends();
+}
+
+#[tokio::test]
+async fn what_escaped_is_left_alone_while_its_attempt_runs() {
+    let temp = tempdir().unwrap();
+    let mut yard = Yard::new(temp.path());
+    let (stays, ends) = (escapes("stays", "sleep 3600"), escapes("ends", "true"));
+    yard.start("t", &format!("{stays}; {ends}; exec sleep 3600"));
+    let stays = written_down(temp.path(), "stays").await;
+    let ends = written_down(temp.path(), "ends").await;
+    // It is waited for when orphans are looked at.
+    eventually("a look at orphans", || muster_exec::stat_of(ends.pid).is_none().then_some(())).await;
+    stays.assert_runs();
+    yard.runtime.stop(&handle("t"), Duration::ZERO);
+    yard.ending("t").await;
+    stays.assert_ends();
+}
+
+/// A server in a process of its own that runs some attempts; all its descendants.
+struct Server {
+    process: Child,
+    shepherd: Watched,
+    warden: Watched,
+    programs: Vec<Watched>,
+}
+
+const SERVER_VARIABLE: &str = "MUSTER_TEST_SERVER";
+
+impl Server {
+    fn start(root: &Path) -> Self {
+        let mut process = Command::new(std::env::current_exe().unwrap())
+            .args(["deaths::server_entry", "--exact", "--nocapture"])
+            .env(SERVER_VARIABLE, root)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let shepherd = lines.filter_map(|line| line.strip_prefix("shepherd ")?.parse().ok()).next();
+        let shepherd = Watched::new(shepherd.unwrap());
+        let warden = parent_of(shepherd.pid);
+        let programs = descendants(shepherd.pid);
+        assert!(programs.len() >= 20, "{} processes", programs.len());
+        Self { process, shepherd, warden, programs }
+    }
+}
+
+/// Not a test of its own: what this program does when it was started as a server.
+#[tokio::test]
+async fn server_entry() {
+    let Some(root) = std::env::var_os(SERVER_VARIABLE).map(PathBuf::from) else { return };
+    let mut yard = Yard::new(&root);
+    let processes = fill(&mut yard, 5).await;
+    println!("\nshepherd {}", yard.runtime.shepherd().unwrap());
+    yard.until("t0", |what| !matches!(what, Observation::Started)).await;
+    drop(processes);
+}
+
+#[test]
+fn a_killed_server_leaves_no_process() {
+    let temp = tempdir().unwrap();
+    let mut server = Server::start(temp.path());
+    server.process.kill().unwrap();
+    server.process.wait().unwrap();
+    for process in server.programs.iter().chain([&server.shepherd, &server.warden]) {
+        process.assert_ends();
+    }
+}
+
+#[tokio::test]
+async fn what_survives_when_all_are_killed_at_once_is_ended_by_the_next_server() {
+    let temp = tempdir().unwrap();
+    let mut server = Server::start(temp.path());
+    // Halted, none of them can do anything about the others.
+    for process in [&server.shepherd, &server.warden] {
+        process.signal(Signal::STOP);
+    }
+    server.process.kill().unwrap();
+    server.process.wait().unwrap();
+    for process in [&server.warden, &server.shepherd] {
+        process.signal(Signal::KILL);
+        process.assert_ends();
+    }
+    let in_session = |process: &&Watched| {
+        muster_exec::stat_of(process.pid).is_some_and(|stat| stat.session == server.warden.pid)
+    };
+    let (left, escaped): (Vec<_>, Vec<_>) = server.programs.iter().partition(in_session);
+    assert!(left.len() >= 10, "what stayed in the session runs on");
+    let mut yard = Yard::new(temp.path());
+    yard.runtime.start(launch("next", &[("main", "exit 6")]));
+    assert_eq!(codes(&yard.ending("next").await), [6]);
+    left.into_iter().for_each(Watched::assert_has_ended);
+    // What left the session too is beyond reach when nobody was there to take it in.
+    for process in escaped {
+        process.signal(Signal::KILL);
+    }
+}
+
+#[tokio::test]
+async fn attempts_of_an_earlier_server_are_lost() {
+    let temp = tempdir().unwrap();
+    let mut yard = Yard::new(temp.path());
+    yard.start("t", "exec sleep 3600");
+    yard.started("t").await;
+    drop(yard);
+    let mut yard = Yard::new(temp.path());
+    yard.start("t", "exec sleep 3600");
+    let message = yard.lost("t").await;
+    assert_eq!(message, "it was started before and is not started twice");
+}

@@ -1,0 +1,63 @@
+use std::fs;
+
+use muster_runtime_process::{ReadError, RemoveError};
+use tempfile::tempdir;
+
+use crate::yard::{LONG, Yard, handle};
+
+#[tokio::test]
+async fn files_of_an_attempt_are_listed_and_removed_when_it_has_ended() {
+    let temp = tempdir().unwrap();
+    let mut yard = Yard::new(temp.path());
+    yard.start("t", "echo kept > file; echo said; exec sleep 3600");
+    yard.started("t").await;
+    assert!(matches!(yard.runtime.remove(&handle("t")), Err(RemoveError::Running)));
+    yard.runtime.stop(&handle("t"), LONG);
+    yard.ending("t").await;
+    assert_eq!(yard.runtime.stored().unwrap(), [handle("t")]);
+    assert!(yard.runtime.log_path(&handle("t"), "main").starts_with(temp.path()));
+    yard.runtime.remove(&handle("t")).unwrap();
+    assert_eq!(yard.runtime.stored().unwrap(), []);
+    yard.runtime.remove(&handle("t")).unwrap();
+    assert!(matches!(yard.runtime.read_log(&handle("t"), "main", 0, 10), Err(ReadError::NoAttempt)));
+}
+
+#[tokio::test]
+async fn directories_that_nobody_touched_are_used_again() {
+    let temp = tempdir().unwrap();
+    let mut yard = Yard::new(temp.path());
+    let inode = |task: &str| {
+        use std::os::unix::fs::MetadataExt;
+        fs::metadata(temp.path().join(format!("{task}-1/work"))).unwrap().ino()
+    };
+    yard.start("first", "echo of the first");
+    yard.ending("first").await;
+    let used = inode("first");
+    yard.runtime.remove(&handle("first")).unwrap();
+    let mut seen = Vec::new();
+    // The executor looks for them now and then.
+    while !seen.contains(&used) {
+        let task = format!("t{}", seen.len());
+        yard.start(&task, "ls -A; pwd");
+        yard.ending(&task).await;
+        assert_eq!(yard.log(&task), format!("{}\n", temp.path().join(format!("{task}-1/work")).display()));
+        seen.push(inode(&task));
+        assert!(seen.len() < 1000, "the directory was never used again");
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_an_attempt_replaced_by_a_link_is_not_read() {
+    let temp = tempdir().unwrap();
+    let secret = temp.path().join("secret");
+    fs::write(&secret, "secret").unwrap();
+    let mut yard = Yard::new(&temp.path().join("root"));
+    yard.start(
+        "t",
+        &format!("echo x; mv ../logs ../moved; mkdir ../logs; ln -s {} ../logs/main.log", secret.display()),
+    );
+    yard.ending("t").await;
+    assert!(matches!(yard.runtime.read_log(&handle("t"), "main", 0, 10), Err(ReadError::NotAFile)));
+    yard.runtime.remove(&handle("t")).unwrap();
+    assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
+}
