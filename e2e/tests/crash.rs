@@ -257,6 +257,20 @@ fn a_log_that_ends_in_the_middle_of_a_write_is_read_up_to_there() {
 }
 
 #[test]
+fn a_log_that_is_damaged_in_the_middle_is_refused() {
+    let (mut server, _) = filled_server();
+    server.kill();
+    let log = server.data().join("muster.db-wal");
+    let mut damaged = fs::read(&log).unwrap();
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 0xff;
+    fs::write(&log, &damaged).unwrap();
+    let words = refusal_to_start(&server.data());
+    assert!(words.contains("write-ahead log") && words.contains("backup"), "{words}");
+    assert_eq!(fs::read(&log).unwrap(), damaged, "a file that is refused is left as it was");
+}
+
+#[test]
 fn a_second_server_on_the_same_directory_is_refused() {
     let server = Server::start(&[]);
     let words = refusal_to_start(&server.data());

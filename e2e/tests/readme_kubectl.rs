@@ -27,7 +27,7 @@ fn repository() -> &'static Path {
 
 #[test]
 fn every_command_of_the_tour_works_as_written() {
-    let server = Server::start(&[]);
+    let server = Server::start(&["--roles", "api,engine"]);
     let home = tempfile::tempdir().unwrap();
     let programs = home.path().join("bin");
     std::fs::create_dir(&programs).unwrap();

@@ -141,8 +141,9 @@ impl Group {
 
     /// It no longer does.
     pub(crate) fn leave(&self) -> io::Result<()> {
-        let left = self.members.iter().map(|member| move_here(&member.hierarchy.home));
-        left.fold(Ok(()), |all: io::Result<()>, one| all.and(one))
+        // Every hierarchy is left, whatever became of the others.
+        let left: Vec<_> = self.members.iter().map(|member| move_here(&member.hierarchy.home)).collect();
+        left.into_iter().collect()
     }
 
     /// Sets the limits.
@@ -199,7 +200,8 @@ impl Group {
             Ok(()) => true,
             Err(error) => error.kind() == io::ErrorKind::NotFound,
         };
-        self.members.iter().fold(true, |all, member| gone(&member.directory) && all)
+        // Every hierarchy is tried, whatever became of the others.
+        self.members.iter().filter(|member| !gone(&member.directory)).count() == 0
     }
 }
 

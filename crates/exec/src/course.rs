@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use muster_types::attempt::{Cause, ContainerEnding};
 
 /// A grace longer than this is as good as this.
-const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+const FOR_EVER: Duration = Duration::from_hours(100 * 365 * 24);
 
 /// How one program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

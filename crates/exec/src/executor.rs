@@ -41,7 +41,7 @@ const EVENTS: usize = 256;
 /// How long what was killed may take to be gone when the executor ends.
 const LAST_WAIT: Duration = Duration::from_secs(5);
 /// The longest single wait; longer ones are waited for in turns.
-const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+const LONGEST_WAIT: Duration = Duration::from_hours(1);
 
 /// Runs attempts as processes. Dropping it kills them.
 pub struct Executor {

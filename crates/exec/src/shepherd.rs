@@ -185,7 +185,7 @@ impl Control {
     }
 
     fn read(&mut self, commands: &mut VecDeque<Command>) -> io::Result<Stream> {
-        let mut buffer = [0; READ];
+        let mut buffer = vec![0; READ];
         loop {
             match self.socket.read(&mut buffer) {
                 Ok(0) => return Ok(Stream::Closed),

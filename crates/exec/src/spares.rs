@@ -73,8 +73,8 @@ impl Filling {
         let moves = self.moves.fetch_add(1, Ordering::Relaxed);
         if moves.is_multiple_of(COUNT_EVERY) {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let room = rustix::fs::openat(root, ROOM, flags, Mode::empty());
-            let count = room.and_then(|room| Ok(entries(&room)?.len())).unwrap_or(0);
+            let spares = rustix::fs::openat(root, ROOM, flags, Mode::empty());
+            let count = spares.and_then(|spares| Ok(entries(&spares)?.len())).unwrap_or(0);
             self.found.store(count, Ordering::Relaxed);
         }
         if self.found.load(Ordering::Relaxed) + moves % COUNT_EVERY >= MAX_SPARES {

@@ -59,7 +59,12 @@ pub fn run_creates(clients: usize, count: usize) -> anyhow::Result<()> {
         let muster = Muster::start(&dir.path().join("creates")).await?;
         println!("server is process {}", muster.process.id());
         let timing = load(&muster.plain, clients, count, TASKS, |number| task("only", number)).await?;
-        println!("{} creates/s, {}", number(timing.per_second()), latency(&timing));
+        let cpu = muster.process.cpu_time()? / u32::try_from(count)?;
+        println!(
+            "{} creates/s, {}, {cpu:?} of processor time each",
+            number(timing.per_second()),
+            latency(&timing)
+        );
         muster.process.terminate()
     })
 }

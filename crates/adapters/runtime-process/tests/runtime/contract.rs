@@ -66,7 +66,7 @@ async fn timeouts_are_kept_and_reported() {
     let mut obeys = launch("obeys", &[("main", "exec sleep 3600")]);
     obeys.timeout = Some(Duration::from_millis(50));
     let mut refuses = launch("refuses", &[("main", "trap '' TERM; while :; do sleep 3600; done")]);
-    refuses.timeout = Some(Duration::from_millis(500));
+    refuses.timeout = Some(Duration::from_millis(1500));
     refuses.kill_timeout = Duration::from_millis(50);
     yard.runtime.start_all([obeys, refuses]);
     for (task, code) in [("obeys", 143), ("refuses", 137)] {
@@ -154,10 +154,12 @@ async fn shutting_down_stops_everything_and_reports_it() {
     let temp = tempdir().unwrap();
     let mut yard = Yard::new(temp.path());
     yard.start("obeys", "trap 'echo bye; exit 4' TERM; echo ready; while :; do sleep 3600 & wait $!; done");
-    yard.start("refuses", "trap '' TERM; while :; do sleep 3600; done");
-    yard.started("refuses").await;
-    // The trap is set when the line is there.
-    eventually("the trap", || (yard.log("obeys") == "ready\n").then_some(())).await;
+    yard.start("refuses", "trap '' TERM; echo ready; while :; do sleep 3600; done");
+    for task in ["obeys", "refuses"] {
+        yard.started(task).await;
+        // The trap is set when the line is there.
+        eventually("the trap", || (yard.log(task) == "ready\n").then_some(())).await;
+    }
     let shepherd = yard.shepherd();
     let Yard { runtime, mut facts, .. } = yard;
     runtime.shutdown(Duration::from_millis(500)).await;

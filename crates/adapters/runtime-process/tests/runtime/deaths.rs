@@ -70,7 +70,9 @@ async fn a_killed_warden_loses_the_attempts_and_leaves_no_process() {
     for index in 0..3 {
         yard.lost(&format!("t{index}")).await;
     }
-    processes.iter().chain([&shepherd]).for_each(Watched::assert_has_ended);
+    processes.iter().for_each(Watched::assert_has_ended);
+    // It closed its socket as the last thing it did.
+    shepherd.assert_ends();
     yard.start("next", "exit 6");
     assert_eq!(codes(&yard.ending("next").await), [6]);
 }
@@ -93,7 +95,7 @@ async fn a_dropped_runtime_leaves_no_process() {
 async fn what_escaped_from_an_attempt_ends_after_it() {
     let temp = tempdir().unwrap();
     let mut yard = Yard::new(temp.path());
-    yard.start("t", &escapes("escaped", "sleep 3600"));
+    yard.start("t", &format!("{}; until test -e escaped; do :; done", escapes("escaped", "sleep 3600")));
     yard.ending("t").await;
     written_down(temp.path(), "escaped").await.assert_ends();
 }
@@ -182,7 +184,12 @@ async fn what_survives_when_all_are_killed_at_once_is_ended_by_the_next_server()
         muster_exec::stat_of(process.pid).is_some_and(|stat| stat.session == server.warden.pid)
     };
     let (left, escaped): (Vec<_>, Vec<_>) = server.programs.iter().partition(in_session);
-    assert!(left.len() >= 10, "what stayed in the session runs on");
+    let shown: Vec<_> = server
+        .programs
+        .iter()
+        .map(|p| (muster_exec::stat_of(p.pid), std::fs::read_to_string(format!("/proc/{}/cmdline", p.pid))))
+        .collect();
+    assert!(left.len() >= 10, "what stayed in the session runs on: {} {shown:#?}", server.warden.pid);
     let mut yard = Yard::new(temp.path());
     yard.runtime.start(launch("next", &[("main", "exit 6")]));
     assert_eq!(codes(&yard.ending("next").await), [6]);

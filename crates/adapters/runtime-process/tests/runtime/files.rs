@@ -52,12 +52,11 @@ async fn a_log_that_an_attempt_replaced_by_a_link_is_not_read() {
     let secret = temp.path().join("secret");
     fs::write(&secret, "secret").unwrap();
     let mut yard = Yard::new(&temp.path().join("root"));
-    yard.start(
-        "t",
-        &format!("echo x; mv ../logs ../moved; mkdir ../logs; ln -s {} ../logs/main.log", secret.display()),
-    );
+    let replace = format!("rm ../logs/main.log; ln -s {} ../logs/main.log", secret.display());
+    yard.start("t", &format!("echo x; until test -s ../logs/main.log; do :; done; {replace}"));
     yard.ending("t").await;
-    assert!(matches!(yard.runtime.read_log(&handle("t"), "main", 0, 10), Err(ReadError::NotAFile)));
+    let read = yard.runtime.read_log(&handle("t"), "main", 0, 10);
+    assert!(matches!(read, Err(ReadError::NotAFile)), "{read:?}");
     yard.runtime.remove(&handle("t")).unwrap();
     assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
 }

@@ -14,6 +14,7 @@ mod lock;
 mod migrations;
 #[cfg(test)]
 mod tests;
+mod wal;
 
 use std::io;
 use std::path::Path;
@@ -54,6 +55,7 @@ impl SqliteLog {
         let words = Words::new(&path);
         let lock = FileLock::take(&path)?;
         file::ensure(&path, &words)?;
+        wal::check(&file::beside(&path, "-wal"), &words)?;
         let mut connection = file::connect(&path).map_err(|error| words.reading(&error))?;
         let version = file::version(&connection, &words)?;
         migrations::apply(&mut connection, version, migrations::ALL, &words)?;
