@@ -1,8 +1,8 @@
 //! Limits on cpu and memory by control groups, where the machine lets us make them. Everything works without.
 //!
 //! One group per attempt that has limits. Its programs are born in it, because the executor's process goes in, starts them
-//! and goes out again: nothing of an attempt can run outside its limits. The limits are set once all its programs run, so
-//! that the executor itself is never held back by them.
+//! and goes out again: nothing of an attempt can run outside its limits. The limit on cpu is set once all its programs run, so
+//! that the executor itself is never held back by it.
 //!
 //! With version 1 a group is one directory per controller, with version 2 one directory.
 
@@ -70,7 +70,14 @@ impl Cgroups {
                 members.push(Member { directory, hierarchy: hierarchy.clone() });
             }
         }
-        Ok((!members.is_empty()).then_some(Group { members, limits: *limits }))
+        if members.is_empty() {
+            return Ok(None);
+        }
+        let group = Group { members, limits: *limits };
+        group.limit_memory().inspect_err(|_| {
+            group.remove();
+        })?;
+        Ok(Some(group))
     }
 }
 
@@ -146,25 +153,31 @@ impl Group {
         left.into_iter().collect()
     }
 
-    /// Sets the limits.
-    pub(crate) fn limit(&self) -> io::Result<()> {
-        for Member { directory, hierarchy } in &self.members {
-            let write = |file: &str, text: String| fs::write(directory.join(file), text);
-            if let Some(millis) = self.limits.cpu_millis.filter(|_| hierarchy.has("cpu")) {
-                let quota = (millis.saturating_mul(PERIOD_MICROS) / 1000).max(1000);
-                if hierarchy.unified {
-                    write("cpu.max", format!("{quota} {PERIOD_MICROS}"))?;
-                } else {
-                    write("cpu.cfs_period_us", PERIOD_MICROS.to_string())?;
-                    write("cpu.cfs_quota_us", quota.to_string())?;
-                }
+    /// Sets the limit on cpu, once this process has left.
+    pub(crate) fn limit_cpu(&self) -> io::Result<()> {
+        let Some(millis) = self.limits.cpu_millis else { return Ok(()) };
+        let quota = (millis.saturating_mul(PERIOD_MICROS) / 1000).max(1000);
+        for Member { directory, hierarchy } in
+            self.members.iter().filter(|member| member.hierarchy.has("cpu"))
+        {
+            if hierarchy.unified {
+                fs::write(directory.join("cpu.max"), format!("{quota} {PERIOD_MICROS}"))?;
+            } else {
+                fs::write(directory.join("cpu.cfs_period_us"), PERIOD_MICROS.to_string())?;
+                fs::write(directory.join("cpu.cfs_quota_us"), quota.to_string())?;
             }
-            if let Some(bytes) = self.limits.memory.filter(|_| hierarchy.has("memory")) {
-                write(
-                    if hierarchy.unified { "memory.max" } else { "memory.limit_in_bytes" },
-                    bytes.to_string(),
-                )?;
-            }
+        }
+        Ok(())
+    }
+
+    /// Sets the limit on memory, before anything runs: it could not be set below what is in use.
+    fn limit_memory(&self) -> io::Result<()> {
+        let Some(bytes) = self.limits.memory else { return Ok(()) };
+        for Member { directory, hierarchy } in
+            self.members.iter().filter(|member| member.hierarchy.has("memory"))
+        {
+            let file = if hierarchy.unified { "memory.max" } else { "memory.limit_in_bytes" };
+            fs::write(directory.join(file), bytes.to_string())?;
         }
         Ok(())
     }

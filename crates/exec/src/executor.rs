@@ -243,7 +243,7 @@ impl Executor {
     }
 
     fn leave_group(&mut self, group: Option<&Group>) {
-        let left = group.map_or(Ok(()), |group| group.leave().and_then(|()| group.limit()));
+        let left = group.map_or(Ok(()), |group| group.leave().and_then(|()| group.limit_cpu()));
         if let Err(error) = left {
             self.note(format!("limits of some attempts are not enforced: {error}"));
         }

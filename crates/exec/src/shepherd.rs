@@ -53,9 +53,9 @@ pub enum Report {
     Ready {
         /// Its process.
         shepherd: u32,
-        /// What the machine does not allow, in words.
-        notices: Vec<String>,
     },
+    /// Something that the machine does not allow, in words.
+    Notice(String),
     /// Something was seen.
     Fact(Fact),
     /// It cannot work, and ends.
@@ -85,6 +85,7 @@ fn run(warden: Option<OwnedFd>) -> io::Result<()> {
     let mut shepherd: Option<Executor> = None;
     let mut commands = VecDeque::new();
     let mut facts = Vec::new();
+    let mut notices = 0;
     // Without a warden there is nobody to kill what is left if this process is killed.
     let warden = warden.ok_or_else(|| io::Error::other("the warden is gone"))?;
     loop {
@@ -105,6 +106,10 @@ fn run(warden: Option<OwnedFd>) -> io::Result<()> {
         }
         if let Some(executor) = &mut shepherd {
             executor.poll(Some(Duration::ZERO), &mut facts)?;
+            for notice in executor.notices().iter().skip(notices) {
+                control.say(&Report::Notice(notice.clone()))?;
+            }
+            notices = executor.notices().len();
         }
         for fact in facts.drain(..) {
             control.say(&Report::Fact(fact))?;
@@ -172,8 +177,7 @@ impl Control {
     fn begin(&mut self, settings: Settings) -> io::Result<Executor> {
         match Executor::new(Settings { owns_process: true, ..settings }) {
             Ok(executor) => {
-                let notices = executor.notices().to_vec();
-                self.say(&Report::Ready { shepherd: std::process::id(), notices })?;
+                self.say(&Report::Ready { shepherd: std::process::id() })?;
                 Ok(executor)
             }
             Err(error) => {

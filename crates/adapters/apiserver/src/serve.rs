@@ -26,8 +26,8 @@ use crate::shutdown::Shutdown;
 const MAX_CONNECTIONS: usize = 20_000;
 /// Time for the first byte and the TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Time to send the head of a request.
-const HEAD: Duration = Duration::from_secs(15);
+/// Time to send the head of a request; also how long a connection may idle between two.
+const HEAD: Duration = Duration::from_mins(2);
 /// Longest time a client may take none of what is sent to it.
 const STALLED: Duration = Duration::from_mins(1);
 /// Time for open requests to end after shutdown was asked for.

@@ -69,7 +69,7 @@ fn bare_rate(count: usize) -> Result<f64, Box<dyn Error>> {
     let run = || (0..count / WIDTH).try_for_each(|_| Command::new(PROGRAM).status().map(|_| ()));
     std::thread::scope(|scope| {
         let loops: Vec<_> = (0..WIDTH).map(|_| scope.spawn(run)).collect();
-        loops.into_iter().map(|each| each.join().unwrap_or(Ok(()))).collect::<Result<(), _>>()
+        loops.into_iter().try_for_each(|each| each.join().unwrap_or(Ok(())))
     })?;
     Ok(rate(count, begun))
 }
@@ -118,7 +118,7 @@ fn launch(round: usize, index: usize) -> Launch {
             command: vec![PROGRAM.into()],
             env: vec![("PATH".into(), "/usr/bin:/bin".into()), ("MUSTER_TASK".into(), index.to_string())],
         }],
-        timeout: Some(Duration::from_secs(3600)),
+        timeout: Some(Duration::from_hours(1)),
         kill_timeout: Duration::from_secs(10),
         limits: Limits::default(),
     }

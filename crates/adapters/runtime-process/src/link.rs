@@ -154,10 +154,15 @@ impl Link {
     }
 
     /// The shepherd works.
-    pub(crate) fn observe_ready(&self, shepherd: u32, notices: Vec<String>) {
+    pub(crate) fn observe_ready(&self, shepherd: u32) {
         let mut state = self.lock();
         state.shepherd = Some(shepherd);
-        state.notices = notices;
+        state.notices.clear();
+    }
+
+    /// The shepherd found something that the machine does not allow.
+    pub(crate) fn observe_notice(&self, notice: String) {
+        self.lock().notices.push(notice);
     }
 
     /// The shepherd saw something.

@@ -100,11 +100,10 @@ fn read(link: &Link, socket: &UnixStream, decoder: &mut Decoder, buffer: &mut [u
     while let Some(report) = decoder.next_message().map_err(|error| error.to_string())? {
         match report {
             Report::Fact(fact) => link.observe(fact),
-            Report::Ready { shepherd, notices } => {
-                for notice in &notices {
-                    tracing::info!("{notice}");
-                }
-                link.observe_ready(shepherd, notices);
+            Report::Ready { shepherd } => link.observe_ready(shepherd),
+            Report::Notice(notice) => {
+                tracing::info!("{notice}");
+                link.observe_notice(notice);
             }
             Report::Failed { message } => return Err(message),
         }

@@ -28,6 +28,7 @@ pub async fn fan_out(
         following.push(tokio::spawn(async move { follow(&endpoint, &path, updates, &ready).await }));
     }
     ready.wait().await;
+    let mut writer = endpoint.connect().await?;
     let started = Instant::now();
     let mut sent = Vec::with_capacity(updates);
     let step = Duration::from_secs(1) / rate;

@@ -146,6 +146,10 @@ impl Watched {
         Self { pid, pidfd: pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::empty()).ok() }
     }
 
+    pub fn name(&self) -> String {
+        std::fs::read_to_string(format!("/proc/{}/comm", self.pid)).unwrap_or_default().trim().into()
+    }
+
     pub fn signal(&self, signal: Signal) {
         pidfd_send_signal(self.pidfd.as_ref().unwrap(), signal).unwrap();
     }
