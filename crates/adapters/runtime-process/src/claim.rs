@@ -167,7 +167,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let claim = Claim::take(temp.path(), Duration::ZERO).unwrap();
         std::thread::scope(|scope| {
-            let next = scope.spawn(|| Claim::take(temp.path(), Duration::from_secs(60)).is_ok());
+            let next = scope.spawn(|| Claim::take(temp.path(), Duration::from_mins(1)).is_ok());
             drop(claim);
             assert!(next.join().unwrap());
         });

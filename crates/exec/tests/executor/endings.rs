@@ -93,7 +93,7 @@ fn stopping_what_does_not_run_does_nothing() {
     yard.executor.stop(&handle("unknown"), Duration::ZERO);
     yard.run("t", "exit 0");
     yard.executor.stop(&handle("t"), Duration::ZERO);
-    yard.executor.poll(Some(Duration::ZERO), &mut yard.facts).unwrap();
+    yard.executor.poll(Some(Duration::ZERO), &mut yard.facts).expect("a test needs it");
     assert_eq!(yard.facts.len(), 2, "Started and Ended, nothing else: {:?}", yard.facts);
 }
 
@@ -104,7 +104,7 @@ fn what_a_program_leaves_in_its_group_is_killed_with_it() {
     yard.executor.start(launch("t", &[("main", &format!("mkfifo fifo; {script}"))]));
     let child = Watched::new(&yard.line_of("t", "main", "child"));
     child.assert_runs();
-    std::fs::write(yard.work("t").join("fifo"), "go\n").unwrap();
+    std::fs::write(yard.work("t").join("fifo"), "go\n").expect("a test needs it");
     let ending = yard.ending("t");
     assert_eq!((codes(&ending), ending.cause), (vec![0], Cause::Itself));
     child.assert_ends();
@@ -116,12 +116,13 @@ fn what_left_the_group_does_not_hold_up_the_end() {
     let script = "mkfifo fifo; setsid sh -c 'echo escaped $$; exec sleep 3600' & read line < fifo; echo done";
     yard.executor.start(launch("t", &[("main", script)]));
     let escaped = yard.line_of("t", "main", "escaped");
-    std::fs::write(yard.work("t").join("fifo"), "go\n").unwrap();
+    std::fs::write(yard.work("t").join("fifo"), "go\n").expect("a test needs it");
     let ending = yard.ending("t");
     assert_eq!(codes(&ending), [0]);
     assert!(yard.log("t").ends_with("done\n"), "what was written before the end is kept");
-    let pid = rustix::process::Pid::from_raw(escaped.parse().unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    let pid =
+        rustix::process::Pid::from_raw(escaped.parse().expect("a test needs it")).expect("a test needs it");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("a test needs it");
 }
 
 #[test]

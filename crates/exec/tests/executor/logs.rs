@@ -11,7 +11,7 @@ fn both_outputs_are_kept_in_the_order_they_were_written() {
     assert_eq!(yard.log("t"), "out1\nerr1\nout2\nerr2\nout3\nerr3\n");
     assert_eq!(ending.containers[0].log_bytes, 30);
     let file = yard.dirs.log_path(&handle("t"), "main");
-    assert_eq!(fs::read_to_string(file).unwrap(), yard.log("t"));
+    assert_eq!(fs::read_to_string(file).expect("a test needs it"), yard.log("t"));
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn a_log_can_be_read_while_the_program_runs() {
     yard.line_of("t", "main", "first");
     assert_eq!(yard.observations("t"), [Observation::Started]);
     assert_eq!(yard.log("t"), "first\n");
-    fs::write(yard.work("t").join("fifo"), "go\n").unwrap();
+    fs::write(yard.work("t").join("fifo"), "go\n").expect("a test needs it");
     yard.ending("t");
     assert_eq!(yard.log("t"), "first\nsecond\n");
 }
@@ -52,7 +52,7 @@ fn each_container_has_its_own_log() {
 fn output_that_is_not_text_is_kept_as_it_is() {
     let mut yard = Yard::new();
     yard.run("t", r"printf '\000\377\n\200'");
-    let part = yard.dirs.read_log(&handle("t"), "main", 0, 100).unwrap();
+    let part = yard.dirs.read_log(&handle("t"), "main", 0, 100).expect("a test needs it");
     assert_eq!(part.bytes, [0, 255, b'\n', 128]);
 }
 
@@ -62,14 +62,16 @@ fn a_hundred_megabytes_pass_without_a_stall_and_only_the_newest_part_is_kept() {
     let ending = yard.run("t", "yes 0123456789abcde | head -c 104857600; echo the end");
     let container = &ending.containers[0];
     assert_eq!((container.exit_code, container.log_bytes), (0, (100 << 20) + 8));
-    let part = yard.dirs.read_log(&handle("t"), "main", 0, usize::MAX).unwrap();
+    let part = yard.dirs.read_log(&handle("t"), "main", 0, usize::MAX).expect("a test needs it");
     assert_eq!(part.end, container.log_bytes);
     assert_eq!(part.offset + part.bytes.len() as u64, part.end);
     assert!((512 << 10..=1 << 20).contains(&part.bytes.len()), "kept {}", part.bytes.len());
     assert!(part.bytes.ends_with(b"the end\n"));
-    let logs = yard.dirs.log_path(&handle("t"), "main").parent().unwrap().to_path_buf();
-    let on_disk: u64 =
-        fs::read_dir(logs).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).sum();
+    let logs = yard.dirs.log_path(&handle("t"), "main").parent().expect("a test needs it").to_path_buf();
+    let on_disk: u64 = fs::read_dir(logs)
+        .expect("a test needs it")
+        .map(|entry| entry.expect("a test needs it").metadata().expect("a test needs it").len())
+        .sum();
     assert!(on_disk <= (1 << 20) + 200, "{on_disk} bytes on the disk");
 }
 
@@ -88,10 +90,10 @@ fn a_log_that_cannot_be_written_ends_the_attempt_with_words_and_nothing_else() {
     yard.executor.start(launch("t", &[("main", "echo in the way > ../logs; echo lost; exec sleep 3600")]));
     let ending = yard.ending("t");
     assert_eq!((codes(&ending), ending.cause), (vec![143], Cause::LogFailed));
-    let message = ending.message.unwrap();
+    let message = ending.message.expect("a test needs it");
     assert!(message.starts_with("cannot write the log of container `main`:"), "{message}");
     yard.line_of("other", "main", "ready");
-    fs::write(yard.work("other").join("fifo"), "go\n").unwrap();
+    fs::write(yard.work("other").join("fifo"), "go\n").expect("a test needs it");
     assert_eq!(yard.ending("other").cause, Cause::Itself);
     assert_eq!(yard.log("other"), "ready\nalive\n");
 }

@@ -11,7 +11,7 @@ fn leftovers(ending: &muster_types::attempt::Ending) -> Vec<bool> {
 }
 
 fn go(yard: &Yard, task: &str) {
-    std::fs::write(yard.work(task).join("fifo"), "go\n").unwrap();
+    std::fs::write(yard.work(task).join("fifo"), "go\n").expect("a test needs it");
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_sidecar_that_succeeds_first_changes_nothing() {
         std::fs::read_to_string(yard.work("t").join("pid")).ok()
     });
     Watched::new(pid.trim()).assert_ends();
-    yard.executor.poll(Some(Duration::ZERO), &mut yard.facts).unwrap();
+    yard.executor.poll(Some(Duration::ZERO), &mut yard.facts).expect("a test needs it");
     assert_eq!(yard.observations("t"), [Observation::Started]);
     go(&yard, "t");
     let ending = yard.ending("t");

@@ -39,18 +39,20 @@ fn programs_run_in_an_empty_directory_of_their_own() {
     let mut yard = Yard::new();
     yard.run("t", "pwd; ls -A; echo kept > file");
     assert_eq!(yard.log("t"), format!("{}\n", yard.work("t").display()));
-    assert_eq!(fs::read_to_string(yard.work("t").join("file")).unwrap(), "kept\n");
+    assert_eq!(fs::read_to_string(yard.work("t").join("file")).expect("a test needs it"), "kept\n");
 }
 
 /// What whoever runs the tests handed down to every process.
 fn handed_down() -> BTreeSet<u32> {
-    let descriptors = fs::read_dir("/proc/self/fdinfo").unwrap();
+    let descriptors = fs::read_dir("/proc/self/fdinfo").expect("a test needs it");
     let handed_down = descriptors.filter_map(|entry| {
-        let entry = entry.unwrap();
+        let entry = entry.expect("a test needs it");
         let info = fs::read_to_string(entry.path()).ok()?;
         let flags = info.lines().find_map(|line| line.strip_prefix("flags:"))?;
-        let closes = u32::from_str_radix(flags.trim(), 8).unwrap() & OFlags::CLOEXEC.bits() != 0;
-        (!closes).then(|| entry.file_name().to_str().unwrap().parse().unwrap())
+        let closes =
+            u32::from_str_radix(flags.trim(), 8).expect("a test needs it") & OFlags::CLOEXEC.bits() != 0;
+        (!closes)
+            .then(|| entry.file_name().to_str().expect("a test needs it").parse().expect("a test needs it"))
     });
     handed_down.collect()
 }
@@ -61,10 +63,11 @@ fn programs_inherit_no_descriptors_of_the_executor() {
     yard.executor.start(launch("other", &[("main", "exec sleep 3600")]));
     yard.executor.start(command("t", &["ls", "/proc/self/fd"]));
     yard.ending("t");
-    let seen: BTreeSet<u32> = yard.log("t").lines().map(|line| line.parse().unwrap()).collect();
+    let seen: BTreeSet<u32> =
+        yard.log("t").lines().map(|line| line.parse().expect("a test needs it")).collect();
     let mut expected = handed_down();
     // The last is the directory being listed.
-    expected.extend([0, 1, 2, (3..).find(|free| !expected.contains(free)).unwrap()]);
+    expected.extend([0, 1, 2, (3..).find(|free| !expected.contains(free)).expect("a test needs it")]);
     assert_eq!(seen, expected);
 }
 
@@ -76,19 +79,19 @@ fn starting_twice_starts_once() {
     yard.executor.start(launch.clone());
     yard.line_of("t", "main", "ready");
     yard.executor.start(launch.clone());
-    fs::write(yard.work("t").join("fifo"), "go\n").unwrap();
+    fs::write(yard.work("t").join("fifo"), "go\n").expect("a test needs it");
     let ending = yard.ending("t");
     assert_eq!(yard.observations("t"), [Observation::Started, Observation::Ended(ending)]);
     yard.executor.start(launch);
     yard.until_idle();
     assert!(matches!(yard.observations("t").last(), Some(Observation::Lost { .. })));
-    assert_eq!(fs::read_to_string(yard.work("t").join("runs")).unwrap(), "run\n");
+    assert_eq!(fs::read_to_string(yard.work("t").join("runs")).expect("a test needs it"), "run\n");
 }
 
 #[test]
 fn what_was_started_by_an_executor_that_is_gone_is_lost() {
     let mut yard = Yard::new();
-    fs::create_dir_all(yard.work("t")).unwrap();
+    fs::create_dir_all(yard.work("t")).expect("a test needs it");
     yard.executor.start(launch("t", &[("main", "exit 0")]));
     yard.until_idle();
     assert!(matches!(&yard.observations("t")[..], [Observation::Lost { .. }]));
@@ -111,9 +114,9 @@ fn a_missing_command_is_permanent_and_named() {
 fn a_script_whose_interpreter_is_missing_is_told_from_a_missing_script() {
     let mut yard = Yard::new();
     let script = yard.temp.path().join("script");
-    fs::write(&script, "#!/no/such/interpreter\n").unwrap();
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-    yard.executor.start(command("t", &[script.to_str().unwrap()]));
+    fs::write(&script, "#!/no/such/interpreter\n").expect("a test needs it");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("a test needs it");
+    yard.executor.start(command("t", &[script.to_str().expect("a test needs it")]));
     let (reason, message, _) = yard.start_failure("t");
     assert_eq!(reason, "CommandNotFound");
     assert!(message.contains("the interpreter or loader it names was not found"), "{message}");
@@ -123,8 +126,8 @@ fn a_script_whose_interpreter_is_missing_is_told_from_a_missing_script() {
 fn a_file_that_may_not_be_run_is_not_permitted() {
     let mut yard = Yard::new();
     let file = yard.temp.path().join("file");
-    fs::write(&file, "#!/bin/sh\n").unwrap();
-    yard.executor.start(command("t", &[file.to_str().unwrap()]));
+    fs::write(&file, "#!/bin/sh\n").expect("a test needs it");
+    yard.executor.start(command("t", &[file.to_str().expect("a test needs it")]));
     let (reason, message, transient) = yard.start_failure("t");
     assert_eq!((reason.as_str(), transient), ("NotPermitted", false));
     assert_eq!(message, format!("not permitted to run {}", file.display()));
@@ -134,9 +137,9 @@ fn a_file_that_may_not_be_run_is_not_permitted() {
 fn a_file_that_is_no_program_is_a_bad_executable() {
     let mut yard = Yard::new();
     let file = yard.temp.path().join("file");
-    fs::write(&file, "neither\n").unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
-    yard.executor.start(command("t", &[file.to_str().unwrap()]));
+    fs::write(&file, "neither\n").expect("a test needs it");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("a test needs it");
+    yard.executor.start(command("t", &[file.to_str().expect("a test needs it")]));
     let (reason, _, transient) = yard.start_failure("t");
     assert_eq!((reason.as_str(), transient), ("BadExecutable", false));
 }
@@ -173,8 +176,8 @@ fn what_failed_to_start_leaves_nothing_and_can_be_started_again() {
     both.containers[1].command = vec!["no-such-program".into()];
     yard.executor.start(both);
     yard.start_failure("t");
-    assert_eq!(yard.dirs.stored().unwrap(), []);
+    assert_eq!(yard.dirs.stored().expect("a test needs it"), []);
     yard.facts.clear();
     assert_eq!(codes(&yard.run("t", "exit 6")), [6]);
-    assert_eq!(yard.dirs.stored().unwrap(), [handle("t")]);
+    assert_eq!(yard.dirs.stored().expect("a test needs it"), [handle("t")]);
 }

@@ -25,11 +25,11 @@ impl Yard {
     }
 
     pub fn with(change: impl FnOnce(&mut Settings)) -> Self {
-        let temp = tempfile::tempdir().unwrap();
+        let temp = tempfile::tempdir().expect("a test needs it");
         let mut settings = Settings::new(temp.path().join("work-root"));
         change(&mut settings);
         let dirs = AttemptDirs::new(&settings.work_root);
-        Self { executor: Executor::new(settings).unwrap(), dirs, facts: Vec::new(), temp }
+        Self { executor: Executor::new(settings).expect("a test needs it"), dirs, facts: Vec::new(), temp }
     }
 
     /// Runs one shell script to its end.
@@ -39,7 +39,7 @@ impl Yard {
     }
 
     pub fn step(&mut self) {
-        self.executor.poll(Some(Duration::from_secs(1)), &mut self.facts).unwrap();
+        self.executor.poll(Some(Duration::from_secs(1)), &mut self.facts).expect("a test needs it");
     }
 
     /// Works until a condition holds.
@@ -61,7 +61,7 @@ impl Yard {
     /// Works until nothing runs.
     pub fn until_idle(&mut self) {
         self.until("the end of everything", |yard| (yard.executor.running() == 0).then_some(()));
-        self.executor.poll(Some(Duration::ZERO), &mut self.facts).unwrap();
+        self.executor.poll(Some(Duration::ZERO), &mut self.facts).expect("a test needs it");
     }
 
     pub fn ending(&mut self, task: &str) -> Ending {
@@ -93,8 +93,8 @@ impl Yard {
     }
 
     pub fn log_of(&self, task: &str, container: &str) -> String {
-        let part = self.dirs.read_log(&handle(task), container, 0, usize::MAX).unwrap();
-        String::from_utf8(part.bytes).unwrap()
+        let part = self.dirs.read_log(&handle(task), container, 0, usize::MAX).expect("a test needs it");
+        String::from_utf8(part.bytes).expect("a test needs it")
     }
 
     /// Works until a container has written a whole line that starts with a word, and answers the rest of it.
@@ -147,20 +147,28 @@ pub struct Watched(Option<rustix::fd::OwnedFd>);
 
 impl Watched {
     pub fn new(pid: &str) -> Self {
-        let pid = Pid::from_raw(pid.parse().unwrap()).unwrap();
+        let pid = Pid::from_raw(pid.parse().expect("a test needs it")).expect("a test needs it");
         Self(pidfd_open(pid, PidfdFlags::empty()).ok())
     }
 
     pub fn assert_ends(&self) {
         let Some(pidfd) = &self.0 else { return };
         let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
-        let timeout = Timespec::try_from(DEADLINE).unwrap();
-        assert_eq!(poll(&mut fds, Some(&timeout)).unwrap(), 1, "a process goes on that should have ended");
+        let timeout = Timespec::try_from(DEADLINE).expect("a test needs it");
+        assert_eq!(
+            poll(&mut fds, Some(&timeout)).expect("a test needs it"),
+            1,
+            "a process goes on that should have ended"
+        );
     }
 
     pub fn assert_runs(&self) {
         let pidfd = self.0.as_ref().expect("the process should run");
         let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
-        assert_eq!(poll(&mut fds, Some(&Timespec::default())).unwrap(), 0, "the process should run");
+        assert_eq!(
+            poll(&mut fds, Some(&Timespec::default())).expect("a test needs it"),
+            0,
+            "the process should run"
+        );
     }
 }

@@ -9,7 +9,7 @@ use crate::yard::{LONG, Yard, codes, eventually, handle, launch, settings};
 
 #[tokio::test]
 async fn an_attempt_starts_ends_and_leaves_its_log() {
-    let temp = tempdir().unwrap();
+    let temp = tempdir().expect("a test needs it");
     let mut yard = Yard::new(temp.path());
     yard.start("t", "echo hello; exit 7");
     let ending = yard.ending("t").await;
@@ -20,7 +20,7 @@ async fn an_attempt_starts_ends_and_leaves_its_log() {
 
 #[tokio::test]
 async fn starting_twice_starts_once() {
-    let temp = tempdir().unwrap();
+    let temp = tempdir().expect("a test needs it");
     let mut yard = Yard::new(temp.path());
     let script = "echo run >> runs; mkfifo fifo; echo ready; read line < fifo";
     yard.start("t", script);
@@ -38,7 +38,7 @@ async fn starting_twice_starts_once() {
 
 #[tokio::test]
 async fn what_is_asked_for_before_the_shepherd_runs_is_carried_out_in_order() {
-    let temp = tempdir().unwrap();
+    let temp = tempdir().expect("a test needs it");
     let mut yard = Yard::new(temp.path());
     yard.start("t", "exec sleep 3600");
     yard.runtime.stop(&handle("t"), LONG);
@@ -48,7 +48,7 @@ async fn what_is_asked_for_before_the_shepherd_runs_is_carried_out_in_order() {
 
 #[tokio::test]
 async fn stopping_what_does_not_run_does_nothing() {
-    let temp = tempdir().unwrap();
+    let temp = tempdir().expect("a test needs it");
     let mut yard = Yard::new(temp.path());
     yard.runtime.stop(&handle("unknown"), Duration::ZERO);
     yard.start("t", "exit 0");
@@ -61,7 +61,7 @@ async fn stopping_what_does_not_run_does_nothing() {
 
 #[tokio::test]
 async fn timeouts_are_kept_and_reported() {
-    let temp = tempdir().unwrap();
+    let temp = tempdir().expect("a test needs it");
     let mut yard = Yard::new(temp.path());
     let mut obeys = launch("obeys", &[("main", "exec sleep 3600")]);
     obeys.timeout = Some(Duration::from_millis(50));
@@ -77,10 +77,11 @@ async fn timeouts_are_kept_and_reported() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn five_hundred_at_once_are_each_reported_once() {
-    let temp = tempdir().unwrap();
+    let temp = tempdir().expect("a test needs it");
     let mut yard = Yard::new(temp.path());
     let gate = temp.path().join("gate");
-    rustix::fs::mknodat(rustix::fs::CWD, &gate, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, &gate, rustix::fs::FileType::Fifo, 0o600.into(), 0)
+        .expect("a test needs it");
     let script = format!("read line < {}; echo out; exit 3", gate.display());
     yard.runtime.start_all((0..500).map(|index| launch(&format!("t{index}"), &[("main", &script)])));
     for index in 0..500 {
@@ -88,8 +89,8 @@ async fn five_hundred_at_once_are_each_reported_once() {
     }
     assert_eq!(yard.runtime.open().len(), 500);
     // One line lets one pass.
-    let mut gate = std::fs::File::options().read(true).write(true).open(gate).unwrap();
-    gate.write_all(&[b'\n'; 500]).unwrap();
+    let mut gate = std::fs::File::options().read(true).write(true).open(gate).expect("a test needs it");
+    gate.write_all(&[b'\n'; 500]).expect("a test needs it");
     yard.until_idle().await;
     assert_eq!(yard.seen.len(), 1000);
     for index in 0..500 {
@@ -101,7 +102,7 @@ async fn five_hundred_at_once_are_each_reported_once() {
 
 #[tokio::test]
 async fn what_cannot_be_started_is_said_with_its_reason() {
-    let temp = tempdir().unwrap();
+    let temp = tempdir().expect("a test needs it");
     let mut yard = Yard::new(temp.path());
     let mut missing = launch("missing", &[("main", "")]);
     missing.containers[0].command = vec!["no-such-program".into()];
@@ -118,7 +119,7 @@ async fn what_cannot_be_started_is_said_with_its_reason() {
 
 #[tokio::test]
 async fn without_a_shepherd_attempts_fail_to_start_and_may_be_tried_again() {
-    let temp = tempdir().unwrap();
+    let temp = tempdir().expect("a test needs it");
     let program = Settings { program: "/no/such/program".into(), ..settings(temp.path()) };
     let mut yard = Yard::with(program);
     yard.start("t", "exit 0");
@@ -132,7 +133,7 @@ async fn without_a_shepherd_attempts_fail_to_start_and_may_be_tried_again() {
 
 #[tokio::test]
 async fn a_work_root_has_one_runtime_at_a_time() {
-    let temp = tempdir().unwrap();
+    let temp = tempdir().expect("a test needs it");
     let mut first = Yard::new(temp.path());
     first.start("first", "exec sleep 3600");
     first.started("first").await;
@@ -151,7 +152,7 @@ async fn a_work_root_has_one_runtime_at_a_time() {
 
 #[tokio::test]
 async fn shutting_down_stops_everything_and_reports_it() {
-    let temp = tempdir().unwrap();
+    let temp = tempdir().expect("a test needs it");
     let mut yard = Yard::new(temp.path());
     yard.start("obeys", "trap 'echo bye; exit 4' TERM; echo ready; while :; do sleep 3600 & wait $!; done");
     yard.start("refuses", "trap '' TERM; echo ready; while :; do sleep 3600; done");

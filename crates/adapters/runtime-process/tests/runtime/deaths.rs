@@ -35,8 +35,10 @@ async fn fill(yard: &mut Yard, count: usize) -> Vec<Watched> {
 /// The process that a script wrote down.
 async fn written_down(root: &Path, file: &str) -> Watched {
     let path = root.join("t-1/work").join(file);
-    eventually(file, || Some(Watched::new(std::fs::read_to_string(&path).ok()?.trim().parse().unwrap())))
-        .await
+    eventually(file, || {
+        Some(Watched::new(std::fs::read_to_string(&path).ok()?.trim().parse().expect("a test needs it")))
+    })
+    .await
 }
 
 /// A shell command that leaves its group and its parents, and writes down its number.
@@ -46,7 +48,7 @@ fn escapes(file: &str, then: &str) -> String {
 
 #[tokio::test]
 async fn a_killed_shepherd_loses_its_attempts_and_leaves_no_process() {
-    let temp = tempdir().unwrap();
+    let temp = tempdir().expect("a test needs it");
     let mut yard = Yard::new(temp.path());
     let processes = fill(&mut yard, 5).await;
     let shepherd = yard.shepherd();
@@ -64,7 +66,7 @@ async fn a_killed_shepherd_loses_its_attempts_and_leaves_no_process() {
 
 #[tokio::test]
 async fn a_killed_warden_loses_the_attempts_and_leaves_no_process() {
-    let temp = tempdir().unwrap();
+    let temp = tempdir().expect("a test needs it");
     let mut yard = Yard::new(temp.path());
     let processes = fill(&mut yard, 3).await;
     let shepherd = yard.shepherd();
@@ -81,7 +83,7 @@ async fn a_killed_warden_loses_the_attempts_and_leaves_no_process() {
 
 #[tokio::test]
 async fn a_dropped_runtime_leaves_no_process() {
-    let temp = tempdir().unwrap();
+    let temp = tempdir().expect("a test needs it");
     let mut yard = Yard::new(temp.path());
     let processes = fill(&mut yard, 3).await;
     let shepherd = yard.shepherd();
@@ -95,7 +97,7 @@ async fn a_dropped_runtime_leaves_no_process() {
 
 #[tokio::test]
 async fn what_escaped_from_an_attempt_ends_after_it() {
-    let temp = tempdir().unwrap();
+    let temp = tempdir().expect("a test needs it");
     let mut yard = Yard::new(temp.path());
     yard.start("t", &format!("{}; until test -e escaped; do :; done", escapes("escaped", "sleep 3600")));
     yard.ending("t").await;
@@ -104,7 +106,7 @@ async fn what_escaped_from_an_attempt_ends_after_it() {
 
 #[tokio::test]
 async fn what_escaped_is_left_alone_while_its_attempt_runs() {
-    let temp = tempdir().unwrap();
+    let temp = tempdir().expect("a test needs it");
     let mut yard = Yard::new(temp.path());
     let (stays, ends) = (escapes("stays", "sleep 3600"), escapes("ends", "true"));
     yard.start("t", &format!("{stays}; {ends}; exec sleep 3600"));
@@ -130,15 +132,17 @@ const SERVER_VARIABLE: &str = "MUSTER_TEST_SERVER";
 
 impl Server {
     fn start(root: &Path) -> Self {
-        let mut process = Command::new(std::env::current_exe().unwrap())
+        let mut process = Command::new(std::env::current_exe().expect("a test needs it"))
             .args(["deaths::server_entry", "--exact", "--nocapture"])
             .env(SERVER_VARIABLE, root)
             .stdout(Stdio::piped())
             .spawn()
-            .unwrap();
-        let lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
-        let shepherd = lines.filter_map(|line| line.strip_prefix("shepherd ")?.parse().ok()).next();
-        let shepherd = Watched::new(shepherd.unwrap());
+            .expect("a test needs it");
+        let mut lines = BufReader::new(process.stdout.take().expect("a test needs it"))
+            .lines()
+            .map(|line| line.expect("a test needs it"));
+        let shepherd = lines.find_map(|line| line.strip_prefix("shepherd ")?.parse().ok());
+        let shepherd = Watched::new(shepherd.expect("a test needs it"));
         let warden = parent_of(shepherd.pid);
         let programs = descendants(shepherd.pid);
         assert_eq!(programs.len(), 20);
@@ -152,17 +156,17 @@ async fn server_entry() {
     let Some(root) = std::env::var_os(SERVER_VARIABLE).map(PathBuf::from) else { return };
     let mut yard = Yard::new(&root);
     let processes = fill(&mut yard, 5).await;
-    println!("\nshepherd {}", yard.runtime.shepherd().unwrap());
+    println!("\nshepherd {}", yard.runtime.shepherd().expect("a test needs it"));
     yard.until("t0", |what| !matches!(what, Observation::Started)).await;
     drop(processes);
 }
 
 #[test]
 fn a_killed_server_leaves_no_process() {
-    let temp = tempdir().unwrap();
+    let temp = tempdir().expect("a test needs it");
     let mut server = Server::start(temp.path());
-    server.process.kill().unwrap();
-    server.process.wait().unwrap();
+    server.process.kill().expect("a test needs it");
+    server.process.wait().expect("a test needs it");
     for process in server.programs.iter().chain([&server.shepherd, &server.warden]) {
         process.assert_ends();
     }
@@ -170,14 +174,14 @@ fn a_killed_server_leaves_no_process() {
 
 #[tokio::test]
 async fn what_survives_when_all_are_killed_at_once_is_ended_by_the_next_server() {
-    let temp = tempdir().unwrap();
+    let temp = tempdir().expect("a test needs it");
     let mut server = Server::start(temp.path());
     // Halted, none of them can do anything about the others.
     for process in [&server.shepherd, &server.warden] {
         process.signal(Signal::STOP);
     }
-    server.process.kill().unwrap();
-    server.process.wait().unwrap();
+    server.process.kill().expect("a test needs it");
+    server.process.wait().expect("a test needs it");
     // The shepherd first: when its parent ends, the kernel wakes it.
     for process in [&server.shepherd, &server.warden] {
         process.signal(Signal::KILL);
@@ -201,7 +205,7 @@ async fn what_survives_when_all_are_killed_at_once_is_ended_by_the_next_server()
 
 #[tokio::test]
 async fn attempts_of_an_earlier_server_are_lost() {
-    let temp = tempdir().unwrap();
+    let temp = tempdir().expect("a test needs it");
     let mut yard = Yard::new(temp.path());
     yard.start("t", "exec sleep 3600");
     yard.started("t").await;

@@ -1,5 +1,7 @@
 //! A runtime in a directory of its own, and the words to tell stories about it.
 
+#![allow(clippy::panic, reason = "what a test waits for and does not get ends the test")]
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,8 +13,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 /// Long enough for a loaded machine; a test that waits so long has failed.
-pub const DEADLINE: Duration = Duration::from_secs(60);
-pub const LONG: Duration = Duration::from_secs(3600);
+pub const DEADLINE: Duration = Duration::from_mins(1);
+pub const LONG: Duration = Duration::from_hours(1);
 
 pub struct Yard {
     pub runtime: ProcessRuntime,
@@ -32,7 +34,7 @@ impl Yard {
     }
 
     pub fn with(settings: Settings) -> Self {
-        let (runtime, facts) = ProcessRuntime::new(settings).unwrap();
+        let (runtime, facts) = ProcessRuntime::new(settings).expect("a test needs it");
         Self { runtime, facts, seen: Vec::new() }
     }
 
@@ -91,11 +93,16 @@ impl Yard {
 
     /// The process that runs attempts.
     pub fn shepherd(&self) -> Watched {
-        Watched::new(i32::try_from(self.runtime.shepherd().unwrap()).unwrap())
+        Watched::new(
+            i32::try_from(self.runtime.shepherd().expect("a test needs it")).expect("a test needs it"),
+        )
     }
 
     pub fn log(&self, task: &str) -> String {
-        String::from_utf8(self.runtime.read_log(&handle(task), "main", 0, usize::MAX).unwrap().bytes).unwrap()
+        String::from_utf8(
+            self.runtime.read_log(&handle(task), "main", 0, usize::MAX).expect("a test needs it").bytes,
+        )
+        .expect("a test needs it")
     }
 }
 
@@ -143,7 +150,10 @@ pub struct Watched {
 
 impl Watched {
     pub fn new(pid: i32) -> Self {
-        Self { pid, pidfd: pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::empty()).ok() }
+        Self {
+            pid,
+            pidfd: pidfd_open(Pid::from_raw(pid).expect("a test needs it"), PidfdFlags::empty()).ok(),
+        }
     }
 
     pub fn name(&self) -> String {
@@ -151,27 +161,27 @@ impl Watched {
     }
 
     pub fn signal(&self, signal: Signal) {
-        pidfd_send_signal(self.pidfd.as_ref().unwrap(), signal).unwrap();
+        pidfd_send_signal(self.pidfd.as_ref().expect("a test needs it"), signal).expect("a test needs it");
     }
 
     pub fn assert_ends(&self) {
         let Some(pidfd) = &self.pidfd else { return };
         let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
-        let timeout = Timespec::try_from(DEADLINE).unwrap();
-        let ended = poll(&mut fds, Some(&timeout)).unwrap();
+        let timeout = Timespec::try_from(DEADLINE).expect("a test needs it");
+        let ended = poll(&mut fds, Some(&timeout)).expect("a test needs it");
         assert_eq!(ended, 1, "process {} goes on that should have ended", self.pid);
     }
 
     pub fn assert_runs(&self) {
-        let mut fds = [PollFd::new(self.pidfd.as_ref().unwrap(), PollFlags::IN)];
-        let ended = poll(&mut fds, Some(&Timespec::default())).unwrap();
+        let mut fds = [PollFd::new(self.pidfd.as_ref().expect("a test needs it"), PollFlags::IN)];
+        let ended = poll(&mut fds, Some(&Timespec::default())).expect("a test needs it");
         assert_eq!(ended, 0, "process {} has ended", self.pid);
     }
 
     pub fn assert_has_ended(&self) {
         let Some(pidfd) = &self.pidfd else { return };
         let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
-        let ended = poll(&mut fds, Some(&Timespec::default())).unwrap();
+        let ended = poll(&mut fds, Some(&Timespec::default())).expect("a test needs it");
         assert_eq!(ended, 1, "process {} still runs", self.pid);
     }
 }
@@ -190,5 +200,5 @@ pub fn descendants(of: i32) -> Vec<Watched> {
 }
 
 pub fn parent_of(pid: i32) -> Watched {
-    Watched::new(muster_exec::stat_of(pid).unwrap().parent)
+    Watched::new(muster_exec::stat_of(pid).expect("a test needs it").parent)
 }
