@@ -8,7 +8,7 @@ use muster_e2e::wait::wait_for;
 use serde_json::{Value, json};
 
 const TASKS: &str = "/apis/muster.dev/v1alpha1/namespaces/default/tasks";
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_mins(1);
 
 struct World {
     server: Server,
