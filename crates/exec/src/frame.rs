@@ -85,7 +85,9 @@ mod tests {
     fn messages_come_back_however_the_stream_is_cut() {
         let messages = ["", "one", &"long ".repeat(1000), "last"];
         let mut stream = Vec::new();
-        messages.iter().for_each(|message| encode(message, &mut stream).unwrap());
+        for message in &messages {
+            encode(message, &mut stream).unwrap();
+        }
         for size in [1, 3, 7, 1000, stream.len()] {
             let (mut decoder, mut seen) = (Decoder::default(), Vec::<String>::new());
             for piece in stream.chunks(size) {

@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_terminal_state_never_changes() {
-        for state in State::ALL.into_iter().filter(|state| state.is_terminal()) {
+        for state in State::ALL.iter().copied().filter(|state| state.is_terminal()) {
             for event in Event::ALL {
                 assert_eq!(transition(state, event), Err(Refused::Ended(state)));
             }
@@ -126,13 +126,13 @@ mod tests {
     #[test]
     fn only_a_task_with_an_attempt_can_come_back() {
         let from: Vec<_> =
-            State::ALL.into_iter().filter(|state| transition(*state, Event::Return).is_ok()).collect();
+            State::ALL.iter().copied().filter(|state| transition(*state, Event::Return).is_ok()).collect();
         assert_eq!(from, [State::Pending, State::Running]);
     }
 
     #[test]
     fn every_state_that_has_not_ended_can_be_canceled() {
-        for state in State::ALL.into_iter().filter(|state| !state.is_terminal()) {
+        for state in State::ALL.iter().copied().filter(|state| !state.is_terminal()) {
             assert_eq!(transition(state, Event::Cancel), Ok(State::Canceled));
         }
     }
