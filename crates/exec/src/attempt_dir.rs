@@ -126,7 +126,11 @@ impl AttemptDirs {
             }
             made => made?,
         }
-        rustix::fs::mkdir(&work, private)?;
+        if let Err(errno) = rustix::fs::mkdir(&work, private) {
+            // Half a directory would be the mark of an attempt that was started.
+            rustix::fs::rmdir(&path).ok();
+            return Err(errno.into());
+        }
         Ok(work)
     }
 

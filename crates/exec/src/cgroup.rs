@@ -15,6 +15,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// Length of the period a cpu quota is measured in.
 const PERIOD_MICROS: u64 = 100_000;
+/// Begins the name of the group that holds an executor's groups; the number of its process follows.
+const PREFIX: &str = "muster-";
 const CONTROLLERS: [&str; 2] = ["cpu", "memory"];
 
 /// One mounted hierarchy that attempts can be limited with.
@@ -41,7 +43,7 @@ impl Cgroups {
     pub(crate) fn detect() -> (Self, Vec<String>) {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        let name = format!("muster-{}", std::process::id());
+        let name = format!("{PREFIX}{}", std::process::id());
         let mut cgroups = Self::default();
         let mut notices = Vec::new();
         for controller in CONTROLLERS {
@@ -100,6 +102,7 @@ impl Hierarchy {
         if self.unified {
             enable(&self.parent, &self.controllers);
         }
+        remove_stale(&self.parent);
         fs::create_dir_all(&parent).ok()?;
         let mut ready = Self { parent, ..self.clone() };
         if ready.try_out().is_none() {
@@ -218,6 +221,21 @@ impl Group {
     }
 }
 
+/// Removes what executors left behind that were killed. What is in use cannot be removed.
+fn remove_stale(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<u32>().ok());
+        if owner.is_none_or(|owner| Path::new(&format!("/proc/{owner}")).exists()) {
+            continue;
+        }
+        for inner in fs::read_dir(entry.path()).into_iter().flatten().flatten() {
+            fs::remove_dir(inner.path()).ok();
+        }
+        fs::remove_dir(entry.path()).ok();
+    }
+}
+
 /// Moves this process.
 fn move_here(directory: &Path) -> io::Result<()> {
     fs::write(directory.join("cgroup.procs"), "0")
@@ -231,7 +249,8 @@ fn enable(directory: &Path, controllers: &[String]) {
 }
 
 /// Where groups with a controller might be made: version 1 has one place; with version 2 it is where this process lives, or
-/// the directory above, since a group that holds processes cannot hand controllers down.
+/// the directory above, since a group that holds processes cannot hand controllers down. What is above a unit of systemd is
+/// systemd's own.
 fn find_hierarchies(controller: &str, mounts: &str, own: &str) -> Vec<Hierarchy> {
     let mut found = Vec::new();
     for mount in mounts.lines().filter_map(Mount::parse) {
@@ -252,7 +271,7 @@ fn find_hierarchies(controller: &str, mounts: &str, own: &str) -> Vec<Hierarchy>
             unified,
         };
         if unified {
-            let above = home.parent().filter(|above| above.starts_with(mount.point));
+            let above = home.parent().filter(|above| above.starts_with(mount.point) && !is_unit(&home));
             found.extend(
                 [Some(home.as_path()), above].into_iter().flatten().map(|at| hierarchy(at, &CONTROLLERS)),
             );
@@ -261,6 +280,11 @@ fn find_hierarchies(controller: &str, mounts: &str, own: &str) -> Vec<Hierarchy>
         }
     }
     found
+}
+
+fn is_unit(directory: &Path) -> bool {
+    let kind = directory.extension().and_then(std::ffi::OsStr::to_str);
+    kind.is_some_and(|kind| ["service", "scope", "slice"].contains(&kind))
 }
 
 /// The path in a line of `/proc/self/cgroup`, if it is about the controller; `None` is version 2.
@@ -332,6 +356,9 @@ mod tests {
         assert_eq!(places("memory", mounts, own), expected);
         let root = "/sys/fs/cgroup".to_string();
         assert_eq!(places("cpu", mounts, "0::/\n"), [(root.clone(), root)]);
+        let unit = above.to_string();
+        let own = "0::/system.slice/muster.service\n";
+        assert_eq!(places("cpu", mounts, own), [(unit.clone(), unit)], "what is above a unit is not ours");
     }
 
     #[test]

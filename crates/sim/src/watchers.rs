@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use muster_ports::runtime::Handle;
 use muster_tasks::view::state_of;
-use muster_types::{State, Task};
+use muster_types::{State, Task, Timestamp};
 
 /// Slots and memory of the simulated machine.
 pub const SLOTS: usize = 4;
@@ -53,6 +53,7 @@ pub fn check_live(tasks: &BTreeMap<String, Task>, live: &[Handle]) -> Vec<String
 
 /// Everything that is wrong with what one cycle started, given the tasks before it.
 pub fn check_started(
+    now: Timestamp,
     before: &BTreeMap<String, Task>,
     after: &BTreeMap<String, Task>,
     started: &[Handle],
@@ -60,6 +61,9 @@ pub fn check_started(
     let mut wrong = Vec::new();
     let new: Vec<&Task> = started.iter().filter_map(|handle| before.get(&handle.task)).collect();
     for task in &new {
+        if task.status.rest_until.is_some_and(|until| until > now) {
+            wrong.push(format!("{} started although it rests", task.metadata.name));
+        }
         let blockers = before.values().filter(|other| {
             other.metadata.uid != task.metadata.uid
                 && is_submitted(other)

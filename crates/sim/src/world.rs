@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muster_engine::engine::{Engine, Settings};
-use muster_ports::clock::{Clock, ManualClock};
+use muster_ports::clock::{Clock, ManualClock, Millis};
 use muster_ports::runtime::Fact;
 use muster_ports::store::{
     Batch, Draft, History, Key, MemoryLog, Precondition, ResourceName, Store, Watch, WatchScope, Write,
@@ -56,6 +56,8 @@ struct World {
     /// How the others ended.
     ended: BTreeMap<String, State>,
     watch: Watch,
+    /// The latest time the clock ever showed; it may go back, what was over stays over.
+    latest: Millis,
     /// News on its way.
     underway: Vec<Fact>,
     played: Played,
@@ -91,7 +93,21 @@ impl World {
         let (known, ended, underway, played) =
             (BTreeMap::new(), BTreeMap::new(), Vec::new(), Played::default());
         let dice = Dice::new(seed);
-        Ok(Self { dice, clock, log, store, runtime, engine, without, known, ended, watch, underway, played })
+        Ok(Self {
+            dice,
+            clock,
+            log,
+            store,
+            runtime,
+            engine,
+            without,
+            known,
+            ended,
+            watch,
+            latest: Millis(0),
+            underway,
+            played,
+        })
     }
 
     async fn declare_kinds(&self) -> Result<(), String> {
@@ -210,6 +226,7 @@ impl World {
 
     async fn cycle(&mut self) -> Result<(), String> {
         self.look()?;
+        self.latest = self.latest.max(self.clock.now());
         let before = self.known.clone();
         // A step sees what was committed before it; its own decisions are seen by the next.
         self.engine.step().await.map_err(|error| error.to_string())?;
@@ -218,7 +235,7 @@ impl World {
         let started = self.runtime.take_started();
         self.played.attempts += u32::try_from(started.len()).unwrap_or(u32::MAX);
         let mut wrong = check_live(&after, &self.runtime.live());
-        wrong.extend(check_started(&before, &after, &started));
+        wrong.extend(check_started(self.latest.to_timestamp(), &before, &after, &started));
         wrong.extend(check_history(&before, &after));
         wrong.extend(self.check_preempted(&before, &after));
         wrong.extend(self.runtime.started_twice().iter().map(|handle| format!("{handle} was started twice")));

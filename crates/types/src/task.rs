@@ -170,7 +170,8 @@ pub struct Retry {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
     /// The failures that are followed by another attempt; an empty list means none. Default: Killed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    // kubectl reads YAML as version 1.1 says, where the key `on` is the boolean true.
+    #[serde(alias = "true", skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub on: Option<Vec<RetryOn>>,
     /// How many further attempts there may be because the executor was lost; these do not count towards limit.

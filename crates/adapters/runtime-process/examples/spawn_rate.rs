@@ -79,8 +79,12 @@ async fn runtime_rate(root: &Path, count: usize, round: usize) -> Result<f64, Bo
     let (runtime, mut facts) = ProcessRuntime::new(Settings::this_program(root, &[]))?;
     let mut kept = VecDeque::new();
     // The first one waits for the shepherd to start.
+    let begun = Instant::now();
     runtime.start(launch(round, count));
     while !matches!(facts.recv().await.map(|fact| fact.what), Some(Observation::Ended(_)) | None) {}
+    if round == 0 {
+        println!("from nothing to the end of the first program: {:.1?}", begun.elapsed());
+    }
     let begun = Instant::now();
     let mut started = WINDOW.min(count);
     runtime.start_all((0..started).map(|index| launch(round, index)));

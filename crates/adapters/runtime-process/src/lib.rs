@@ -9,6 +9,7 @@
 #![warn(missing_docs)]
 
 mod claim;
+mod janitor;
 mod link;
 mod port;
 mod runtime;

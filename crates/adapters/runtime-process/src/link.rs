@@ -19,7 +19,6 @@ use tokio::sync::mpsc::UnboundedSender;
 /// Shared by the runtime, which gives orders, and the supervisor, which hears of them.
 pub(crate) struct Link {
     state: Mutex<State>,
-    facts: UnboundedSender<Fact>,
     /// Something could not be written at once.
     pub(crate) blocked: Notify,
     /// Nothing is waited for any more.
@@ -27,6 +26,8 @@ pub(crate) struct Link {
 }
 
 struct State {
+    /// Until there is nothing more to say.
+    facts: Option<UnboundedSender<Fact>>,
     /// Accepted, and not answered for.
     open: HashSet<Handle>,
     /// The same, but their shepherd is gone and what it ran may still be dying.
@@ -40,7 +41,7 @@ struct State {
 
 enum Orders {
     /// There is no shepherd; they wait.
-    Waiting(Vec<Command>),
+    Waiting(Vec<u8>),
     /// What the socket has not taken yet.
     Sent { socket: Arc<UnixStream>, out: Vec<u8> },
 }
@@ -48,6 +49,7 @@ enum Orders {
 impl Link {
     pub(crate) fn new(facts: UnboundedSender<Fact>) -> Self {
         let state = State {
+            facts: Some(facts),
             open: HashSet::new(),
             lost: HashSet::new(),
             orders: Orders::Waiting(Vec::new()),
@@ -55,7 +57,7 @@ impl Link {
             notices: Vec::new(),
             shepherd: None,
         };
-        Self { state: Mutex::new(state), facts, blocked: Notify::new(), idle: Notify::new() }
+        Self { state: Mutex::new(state), blocked: Notify::new(), idle: Notify::new() }
     }
 
     /// Accepts attempts. One that is waited for already is not asked for twice.
@@ -64,13 +66,13 @@ impl Link {
         for launch in launches {
             let handle = launch.handle.clone();
             if state.closing {
-                self.report(handle, start_failure("Closing", "the server is ending".into(), true));
+                state.report(handle, start_failure("Closing", "the server is ending".into(), true));
             } else if !state.lost.contains(&handle)
                 && state.open.insert(handle.clone())
-                && let Err(message) = state.orders.add(Command::Start(launch))
+                && let Err(message) = state.orders.add(&Command::Start(launch))
             {
                 state.open.remove(&handle);
-                self.report(handle, start_failure("TooLarge", message, false));
+                state.report(handle, start_failure("TooLarge", message, false));
             }
         }
         self.write(&mut state);
@@ -80,7 +82,7 @@ impl Link {
     pub(crate) fn stop(&self, handle: &Handle, grace: Duration) {
         let mut state = self.lock();
         if state.open.contains(handle) {
-            state.orders.add(Command::Stop { handle: handle.clone(), grace }).ok();
+            state.orders.add(&Command::Stop { handle: handle.clone(), grace }).ok();
             self.write(&mut state);
         }
     }
@@ -90,7 +92,7 @@ impl Link {
         let mut state = self.lock();
         state.closing = true;
         for handle in state.open.clone() {
-            state.orders.add(Command::Stop { handle, grace }).ok();
+            state.orders.add(&Command::Stop { handle, grace }).ok();
         }
         self.write(&mut state);
     }
@@ -109,15 +111,14 @@ impl Link {
     }
 
     /// A shepherd is there: it is told how to work, then what waited for it.
-    pub(crate) fn connect(&self, socket: Arc<UnixStream>, begin: Command) {
+    pub(crate) fn connect(&self, socket: Arc<UnixStream>, begin: &Command) {
         let mut state = self.lock();
-        let mut out = Vec::new();
         let Orders::Waiting(waiting) = &mut state.orders else { return };
-        for command in std::iter::once(begin).chain(waiting.drain(..)) {
-            // Whatever waits was found to be small enough before.
-            encode(&command, &mut out).ok();
-        }
-        state.orders = Orders::Sent { socket, out };
+        let waiting = std::mem::take(waiting);
+        state.orders = Orders::Sent { socket, out: Vec::new() };
+        // Settings are small.
+        state.orders.add(begin).ok();
+        state.orders.out().extend(waiting);
         self.write(&mut state);
     }
 
@@ -135,8 +136,8 @@ impl Link {
     /// Everything the shepherd ran is gone.
     pub(crate) fn report_lost(&self, why: &str) {
         let mut state = self.lock();
-        for handle in state.lost.drain() {
-            self.report(handle, Observation::Lost { message: why.to_string() });
+        for handle in std::mem::take(&mut state.lost) {
+            state.report(handle, Observation::Lost { message: why.to_string() });
         }
         self.idle.notify_waiters();
     }
@@ -146,11 +147,16 @@ impl Link {
         let mut state = self.lock();
         if let Orders::Waiting(waiting) = &mut state.orders {
             waiting.clear();
-            for handle in state.open.drain() {
-                self.report(handle, start_failure("NoShepherd", why.to_string(), true));
+            for handle in std::mem::take(&mut state.open) {
+                state.report(handle, start_failure("NoShepherd", why.to_string(), true));
             }
             self.idle.notify_waiters();
         }
+    }
+
+    /// There is nothing more to say.
+    pub(crate) fn end(&self) {
+        self.lock().facts = None;
     }
 
     /// The shepherd works.
@@ -167,15 +173,14 @@ impl Link {
 
     /// The shepherd saw something.
     pub(crate) fn observe(&self, fact: Fact) {
+        let mut state = self.lock();
         if !matches!(fact.what, Observation::Started) {
-            let mut state = self.lock();
             state.open.remove(&fact.handle);
-            if state.is_idle() {
-                self.idle.notify_waiters();
-            }
         }
-        // Nobody listens when the server is ending.
-        self.facts.send(fact).ok();
+        state.send(fact);
+        if state.is_idle() {
+            self.idle.notify_waiters();
+        }
     }
 
     /// Writes what can be written now; answers whether that was all.
@@ -209,30 +214,36 @@ impl Link {
         }
     }
 
-    fn report(&self, handle: Handle, what: Observation) {
-        self.facts.send(Fact { handle, at: SystemClock.now(), what }).ok();
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
+    fn report(&self, handle: Handle, what: Observation) {
+        self.send(Fact { handle, at: SystemClock.now(), what });
+    }
+
+    fn send(&self, fact: Fact) {
+        if let Some(facts) = &self.facts {
+            // Nobody listens when the server is ending.
+            facts.send(fact).ok();
+        }
+    }
+
     fn is_idle(&self) -> bool {
         self.open.is_empty() && self.lost.is_empty()
     }
 }
 
 impl Orders {
-    fn add(&mut self, command: Command) -> Result<(), String> {
+    fn add(&mut self, command: &Command) -> Result<(), String> {
+        encode(command, self.out()).map_err(|error| error.to_string())
+    }
+
+    fn out(&mut self) -> &mut Vec<u8> {
         match self {
-            Self::Sent { out, .. } => encode(&command, out).map_err(|error| error.to_string()),
-            Self::Waiting(waiting) => {
-                encode(&command, &mut Vec::new()).map_err(|error| error.to_string())?;
-                waiting.push(command);
-                Ok(())
-            }
+            Self::Waiting(out) | Self::Sent { out, .. } => out,
         }
     }
 

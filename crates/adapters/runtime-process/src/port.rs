@@ -16,7 +16,7 @@ impl Runtime for ProcessRuntime {
     }
 
     fn remove(&self, handle: &Handle) {
-        if let Err(error) = Self::remove(self, handle) {
+        if let Err(error) = self.remove_later(handle) {
             tracing::warn!(%handle, %error, "the files of an attempt are left behind");
         }
     }

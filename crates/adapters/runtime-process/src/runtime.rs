@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use muster_exec::{AttemptDirs, DirError, LogPart, ReadError};
@@ -13,6 +13,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::janitor::Janitor;
 use crate::link::Link;
 use crate::supervise::supervise;
 
@@ -60,8 +61,9 @@ pub enum RemoveError {
 pub struct ProcessRuntime {
     link: Arc<Link>,
     dirs: AttemptDirs,
+    janitor: Janitor,
     close: watch::Sender<bool>,
-    supervisor: JoinHandle<()>,
+    supervisor: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl ProcessRuntime {
@@ -74,9 +76,10 @@ impl ProcessRuntime {
         let (sender, facts) = unbounded_channel();
         let link = Arc::new(Link::new(sender));
         let dirs = AttemptDirs::new(&settings.executor.work_root);
+        let janitor = Janitor::start(dirs.clone())?;
         let (close, closed) = watch::channel(false);
         let supervisor = tokio::spawn(supervise(Arc::clone(&link), settings, closed));
-        Ok((Self { link, dirs, close, supervisor }, facts))
+        Ok((Self { link, dirs, janitor, close, supervisor: Mutex::new(Some(supervisor)) }, facts))
     }
 
     /// Starts an attempt. Does not wait; every start is answered by one `StartFailed`, `Ended` or `Lost`, except that
@@ -110,16 +113,19 @@ impl ProcessRuntime {
         self.link.shepherd()
     }
 
-    /// Stops everything, waits until it has ended, and for the shepherd to be gone. All facts are on the channel when this
-    /// returns; those of attempts that did not end in time are `Lost`.
-    pub async fn shutdown(mut self, grace: Duration) {
+    /// Stops everything, waits until it has ended, and for the shepherd to be gone. The channel of facts ends with the last
+    /// one; attempts that did not end in time are `Lost`.
+    pub async fn shutdown(&self, grace: Duration) {
         self.link.close(grace);
         let patience = grace.saturating_add(LAST_FACTS);
         if tokio::time::timeout(patience, self.link.until_idle()).await.is_err() {
             tracing::warn!(left = self.link.open().len(), "attempts did not end in time and are killed");
         }
         self.close.send_replace(true);
-        if let Err(error) = (&mut self.supervisor).await {
+        let supervisor = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(supervisor) = supervisor
+            && let Err(error) = supervisor.await
+        {
             tracing::error!(%error, "the supervisor of the shepherd failed");
         }
     }
@@ -153,6 +159,15 @@ impl ProcessRuntime {
             return Err(RemoveError::Running);
         }
         Ok(self.dirs.remove(handle)?)
+    }
+
+    /// The same in the background; a failure is logged.
+    pub fn remove_later(&self, handle: &Handle) -> Result<(), RemoveError> {
+        if self.link.is_open(handle) {
+            return Err(RemoveError::Running);
+        }
+        self.janitor.remove(handle.clone());
+        Ok(())
     }
 }
 

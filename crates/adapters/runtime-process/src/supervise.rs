@@ -41,6 +41,7 @@ pub(crate) async fn supervise(link: Arc<Link>, settings: Settings, mut closed: w
     }
     link.report_lost("the server ended");
     link.fail_waiting("the server ended");
+    link.end();
 }
 
 /// Why there is no shepherd any more.
@@ -56,7 +57,7 @@ async fn run_one(link: &Link, settings: &Settings, closed: &mut watch::Receiver<
     let spawned = ShepherdProcess::spawn(program, arguments, root, patience).await;
     let (process, socket) = spawned.map_err(Loss::NotStarted)?;
     let socket = Arc::new(socket);
-    link.connect(Arc::clone(&socket), Command::Begin(executor));
+    link.connect(Arc::clone(&socket), &Command::Begin(executor));
     let served = tokio::select! {
         served = serve(link, &socket) => Err(served),
         _ = closed.wait_for(|closed| *closed) => Ok(()),

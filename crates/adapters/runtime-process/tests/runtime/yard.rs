@@ -160,6 +160,16 @@ impl Watched {
         std::fs::read_to_string(format!("/proc/{}/comm", self.pid)).unwrap_or_default().trim().into()
     }
 
+    /// Whether each of its threads is.
+    pub fn is_halted(&self) -> bool {
+        let mut threads =
+            std::fs::read_dir(format!("/proc/{}/task", self.pid)).into_iter().flatten().flatten();
+        threads.all(|thread| {
+            let status = std::fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+            status.lines().any(|line| line.starts_with("State:\tT"))
+        })
+    }
+
     pub fn signal(&self, signal: Signal) {
         pidfd_send_signal(self.pidfd.as_ref().expect("a test needs it"), signal).expect("a test needs it");
     }
