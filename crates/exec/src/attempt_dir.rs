@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use muster_types::attempt::Handle;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{CWD, IFlags, Mode, OFlags};
 use rustix::io::Errno;
 use thiserror::Error;
 
@@ -111,6 +111,22 @@ impl AttemptDirs {
         Ok(remove_tree(root.as_fd(), name)?)
     }
 
+    /// Makes the work root, if need be, and tells the file system that attempts have nothing to do with each other.
+    ///
+    /// ext4 then spreads their directories. Otherwise all of them and their logs share one group of inodes, and since it does
+    /// not use an inode again for some seconds, each new file is searched for past all that were removed meanwhile: with a
+    /// thousand attempts a second that takes longer than starting a program.
+    pub(crate) fn prepare(&self) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.root)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::open(&*self.root, flags, Mode::empty())?;
+        // Other file systems know no such flag and do well without.
+        if let Ok(flags) = rustix::fs::ioctl_getflags(&root) {
+            rustix::fs::ioctl_setflags(&root, flags | IFlags::TOPDIR).ok();
+        }
+        Ok(())
+    }
+
     /// Makes the directory of an attempt that starts and answers where its programs run.
     pub(crate) fn create(&self, handle: &Handle, spares: &mut Spares) -> Result<PathBuf, DirError> {
         let path = self.root.join(checked_name(handle)?);
@@ -121,7 +137,7 @@ impl AttemptDirs {
         let private = Mode::RWXU;
         match rustix::fs::mkdir(&path, private) {
             Err(Errno::NOENT) => {
-                DirBuilder::new().recursive(true).mode(0o700).create(&self.root)?;
+                self.prepare()?;
                 rustix::fs::mkdir(&path, private)?;
             }
             made => made?,

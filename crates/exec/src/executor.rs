@@ -84,8 +84,11 @@ impl Executor {
             let notice = "limits are not enforced: the executor shares its process".to_string();
             (None, (Cgroups::default(), vec![notice]))
         };
+        let dirs = AttemptDirs::new(&settings.work_root);
+        // If it cannot be made, every start will say so.
+        dirs.prepare().ok();
         Ok(Self {
-            dirs: AttemptDirs::new(&settings.work_root),
+            dirs,
             spares: Spares::default(),
             epoll,
             null,

@@ -1,12 +1,15 @@
 //! What the control plane needs from the outside, as few and coarse contracts.
 //!
-//! Is: the store, clock and id contracts, their in-memory fakes, and the conformance suites every adapter passes.
+//! Is: the contracts of store, runtimes, files and clock, their in-memory fakes, and the conformance suites every adapter passes.
 //! Is not: a place for decisions, nor for anything that talks to a disk or a network.
 //!
 //! Start here: [`store::Store`].
 
 #![warn(missing_docs)]
 
+pub mod blobs;
 pub mod clock;
+pub mod explain;
+pub mod logs;
 pub mod runtime;
 pub mod store;

@@ -19,6 +19,7 @@ pub mod attempt;
 pub mod condition;
 pub mod container;
 pub mod duration;
+pub mod explanation;
 pub mod extension;
 pub mod field_selector;
 pub mod label_selector;
