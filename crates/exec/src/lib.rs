@@ -30,6 +30,8 @@ mod spares;
 mod spawn;
 mod start_failure;
 mod timers;
+mod token;
+mod waiting;
 mod warden;
 
 pub use attempt_dir::{AttemptDirs, DirError};
