@@ -226,7 +226,7 @@ impl Executor {
         let Some(attempt) = self.attempts.get_mut(&id) else { return };
         let now = Instant::now();
         if is_output {
-            attempt.observe_output(container, now, &mut self.buffer);
+            attempt.observe_output(container, now, wall_now(), &mut self.buffer);
         } else {
             attempt.observe_exit(container, now, wall_now(), self.settings.drain_timeout, &mut self.buffer);
         }
@@ -236,7 +236,7 @@ impl Executor {
     fn observe_time(&mut self, now: Instant) {
         for id in self.timers.due(now) {
             if let Some(attempt) = self.attempts.get_mut(&id) {
-                attempt.observe_time(now, &mut self.buffer);
+                attempt.observe_time(now, wall_now(), &mut self.buffer);
                 self.settle(id);
             }
         }
