@@ -119,7 +119,7 @@ impl Attempt {
         }
         let order = self.course.observe_exit(index, exit, now);
         self.carry_out(order);
-        self.observe_output(index, now, buffer);
+        self.observe_output(index, now, wall, buffer);
         let program = &mut self.programs[index];
         if program.output.is_some() {
             program.give_up_at = Some(now + drain_timeout);
@@ -127,21 +127,21 @@ impl Attempt {
     }
 
     /// A program wrote something, or closed its output.
-    pub(crate) fn observe_output(&mut self, index: usize, now: Instant, buffer: &mut [u8]) {
+    pub(crate) fn observe_output(&mut self, index: usize, now: Instant, wall: Millis, buffer: &mut [u8]) {
         let Some(program) = self.programs.get_mut(index) else { return };
-        if let Err(error) = program.take_output(buffer) {
+        if let Err(error) = program.take_output(buffer, wall) {
             let order = self.course.observe_log_failure(error.to_string(), now);
             self.carry_out(order);
         }
     }
 
     /// Time passed.
-    pub(crate) fn observe_time(&mut self, now: Instant, buffer: &mut [u8]) {
+    pub(crate) fn observe_time(&mut self, now: Instant, wall: Millis, buffer: &mut [u8]) {
         let order = self.course.observe_time(now);
         self.carry_out(order);
         for index in 0..self.programs.len() {
             if self.programs[index].give_up_at.is_some_and(|at| at <= now) {
-                self.observe_output(index, now, buffer);
+                self.observe_output(index, now, wall, buffer);
                 self.programs[index].output = None;
                 self.programs[index].give_up_at = None;
             }
@@ -214,7 +214,7 @@ impl Program {
     }
 
     /// Moves output to the log until there is none right now; closes it at its end.
-    fn take_output(&mut self, buffer: &mut [u8]) -> Result<(), LogError> {
+    fn take_output(&mut self, buffer: &mut [u8], wall: Millis) -> Result<(), LogError> {
         let mut taken = 0;
         while let Some(output) = &self.output {
             match rustix::io::read(output, &mut *buffer) {
@@ -223,7 +223,7 @@ impl Program {
                     self.give_up_at = None;
                 }
                 Ok(read) => {
-                    self.log.write(&buffer[..read])?;
+                    self.log.write(&buffer[..read], wall)?;
                     taken += read;
                 }
                 Err(Errno::INTR) => {}

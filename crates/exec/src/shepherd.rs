@@ -44,6 +44,11 @@ pub enum Command {
         /// Time between asking and killing.
         grace: Duration,
     },
+    /// End every attempt, and start none that waits.
+    StopAll {
+        /// Time between asking and killing.
+        grace: Duration,
+    },
 }
 
 /// What a shepherd says.
@@ -99,7 +104,8 @@ fn run(warden: Option<OwnedFd>) -> io::Result<()> {
                 (Command::Begin(settings), _) => shepherd = Some(control.begin(settings)?),
                 (Command::Start(launch), Some(executor)) => executor.start(launch),
                 (Command::Stop { handle, grace }, Some(executor)) => executor.stop(&handle, grace),
-                (Command::Start(_) | Command::Stop { .. }, None) => {
+                (Command::StopAll { grace }, Some(executor)) => executor.stop_all(grace),
+                (Command::Start(_) | Command::Stop { .. } | Command::StopAll { .. }, None) => {
                     return Err(io::Error::other("an order before the settings"));
                 }
             }
