@@ -104,13 +104,15 @@ pub async fn wait_for_task(
     wanted: impl Fn(&Value) -> bool,
 ) -> anyhow::Result<Value> {
     let mut found = None;
+    let mut any = false;
     let tracking = Tracking::one(client, namespace, name);
     tracking
         .run(|seen| {
             match seen {
                 Seen::Task(task) if wanted(task) => found = Some(task.clone()),
-                Seen::Task(_) => {}
-                Seen::Gone(name) => anyhow::bail!("task {name} was deleted"),
+                Seen::Task(_) => any = true,
+                Seen::Listed if any => {}
+                Seen::Gone(_) | Seen::Listed => anyhow::bail!("task {name} was deleted"),
             }
             Ok(if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })

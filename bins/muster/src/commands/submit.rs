@@ -39,7 +39,8 @@ pub async fn run(globals: &Globals, args: &SubmitArgs) -> anyhow::Result<ExitCod
             });
             let members: Vec<_> = lines.collect();
             if members.is_empty() {
-                streams::note(format!("{path} has no lines, so there is nothing to do"));
+                let shown = if path == "-" { "standard input" } else { path };
+                streams::note(format!("{shown} has no lines, so there is nothing to do"));
                 return Ok(ExitCode::SUCCESS);
             }
             submit_array(globals, args, &Template::new(task, true)?, &members).await
@@ -155,13 +156,14 @@ async fn submit_array(
     let creating = async {
         let made = create_all(client, namespace, template, members, Manner { keep, show: !args.wait }).await;
         if let Err(failed) = made {
-            let selector = template.selector();
-            bail!(
-                "{:#}; {} of {} tasks were made, cancel them with `muster cancel -l {selector}`",
-                failed.error,
-                failed.made,
-                members.len()
-            );
+            let (all, selector) = (members.len(), template.selector());
+            match failed.made {
+                0 => return Err(failed.error),
+                made => bail!(
+                    "{:#}; {made} of {all} tasks were made, cancel them with `muster cancel -l {selector}`",
+                    failed.error
+                ),
+            }
         }
         match args.output {
             None => streams::report(template.selector())?,
@@ -183,6 +185,7 @@ async fn submit_array(
         match seen {
             Seen::Task(task) => tally.observe(name_of(task), state_of(task)),
             Seen::Gone(name) => tally.observe_gone(name),
+            Seen::Listed => {}
         }
         view.show(&tally);
         Ok(if tally.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })

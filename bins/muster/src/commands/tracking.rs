@@ -17,6 +17,8 @@ pub enum Seen<'a> {
     Task(&'a Value),
     /// A task of this name is gone.
     Gone(&'a str),
+    /// All that are there were shown; what follows are changes.
+    Listed,
 }
 
 /// Which tasks.
@@ -131,6 +133,7 @@ impl<'a> Tracking<'a> {
         for gone in before.difference(alive) {
             enough = enough || see(Seen::Gone(gone))?.is_break();
         }
+        enough = enough || see(Seen::Listed)?.is_break();
         Ok((!enough).then_some(listed.revision))
     }
 }

@@ -41,6 +41,7 @@ pub async fn run(globals: &Globals, args: &WaitArgs) -> anyhow::Result<ExitCode>
         match seen {
             Seen::Task(task) => waiting.see(task)?,
             Seen::Gone(name) => waiting.see_gone(name)?,
+            Seen::Listed => waiting.miss()?,
         }
         Ok(if waiting.open.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     });
@@ -96,6 +97,12 @@ impl Waiting {
         }
         self.open.remove(name);
         Ok(())
+    }
+
+    /// Those that were never seen are not there any more.
+    fn miss(&mut self) -> anyhow::Result<()> {
+        let unseen = self.open.iter().filter(|(_, seen)| !**seen).map(|(name, _)| name.clone());
+        unseen.collect::<Vec<_>>().iter().try_for_each(|name| self.see_gone(name))
     }
 
     fn see_gone(&mut self, name: &str) -> anyhow::Result<()> {

@@ -37,8 +37,10 @@ pub async fn run(globals: &Globals, args: &WatchArgs) -> anyhow::Result<ExitCode
             let over = match &seen {
                 Seen::Task(task) => one.is_some() && state_of(task).is_terminal(),
                 Seen::Gone(_) => one.is_some(),
+                Seen::Listed => false,
             };
             match (&mut board, seen) {
+                (_, Seen::Listed) => {}
                 (Some(board), Seen::Task(task)) => board.put(task)?,
                 (Some(board), Seen::Gone(name)) => board.remove(name)?,
                 (None, Seen::Task(task)) => streams::print(&format!("{}\n", line(task)))?,
@@ -75,6 +77,9 @@ fn message(task: &Value) -> String {
     let activity = status["activity"].as_array().and_then(|lines| lines.last());
     let places = [&status["waitingFor"]["message"], activity.unwrap_or(&Value::Null), &status["message"]];
     let text = places.into_iter().filter_map(Value::as_str).find(|text| !text.is_empty()).unwrap_or("");
+    if text == state_of(task).as_str() {
+        return String::new();
+    }
     let short: String = text.chars().take(MESSAGE).collect();
     plain(&short)
 }

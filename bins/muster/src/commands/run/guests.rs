@@ -69,10 +69,11 @@ impl Guests {
         if self.open.is_empty() {
             return;
         }
-        streams::note(format!(
-            "{} others run here too; leaving when they have ended, or at once with Ctrl-C",
-            self.open.len()
-        ));
+        let (who, they) = match self.open.len() {
+            1 => ("1 other runs".to_owned(), "it has"),
+            count => (format!("{count} others run"), "they have"),
+        };
+        streams::note(format!("{who} here too; leaving when {they} ended, or at once with Ctrl-C"));
         while !self.open.is_empty() {
             tokio::select! {
                 changes = self.changes.next(CHANGES) => match changes {
