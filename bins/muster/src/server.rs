@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,10 +49,8 @@ pub struct Options<'a> {
 
 /// How tasks are run.
 pub struct EngineOptions {
-    /// Attempts at once; the default is one per core.
-    pub slots: Option<u32>,
-    /// Environment of every attempt.
-    pub base_env: Vec<(String, String)>,
+    slots: Option<u32>,
+    base_env: Vec<(String, String)>,
 }
 
 impl EngineOptions {
@@ -59,6 +58,19 @@ impl EngineOptions {
     pub fn clean_env() -> Vec<(String, String)> {
         let passed = PASSED_ON.into_iter();
         passed.filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?))).collect()
+    }
+
+    /// How attempts are run with an environment. They find this program in it, for `muster report`.
+    pub fn new(slots: Option<u32>, mut base_env: Vec<(String, String)>) -> Self {
+        let program = std::env::current_exe().ok();
+        let place = program.as_deref().and_then(Path::parent).and_then(Path::to_str);
+        match (base_env.iter_mut().find(|(name, _)| name == "PATH"), place) {
+            (Some((_, path)), Some(place)) if !path.split(':').any(|known| known == place) => {
+                *path = format!("{path}:{place}");
+            }
+            _ => {}
+        }
+        Self { slots, base_env }
     }
 }
 

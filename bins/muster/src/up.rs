@@ -26,10 +26,8 @@ pub fn run(globals: &Globals, args: &UpArgs) -> anyhow::Result<ExitCode> {
 }
 
 async fn up(data: &DataDir, args: &UpArgs) -> anyhow::Result<()> {
-    let engine = args
-        .roles
-        .contains(&ServerRole::Engine)
-        .then(|| EngineOptions { slots: args.slots, base_env: EngineOptions::clean_env() });
+    let runs_tasks = args.roles.contains(&ServerRole::Engine);
+    let engine = runs_tasks.then(|| EngineOptions::new(args.slots, EngineOptions::clean_env()));
     let options = Options { listen: &args.listen, tls: Some(args), limits: &args.limits, engine };
     let server = Server::start(data, &options).await?;
     stop_on_signals(server.shutdown())?;

@@ -63,7 +63,7 @@ async fn run_here_or_there(globals: &Globals, args: &RunArgs) -> anyhow::Result<
     let deadline = Instant::now() + PATIENCE;
     loop {
         let base_env = if args.clean_env { EngineOptions::clean_env() } else { here::environment() };
-        let engine = Some(EngineOptions { slots: None, base_env });
+        let engine = Some(EngineOptions::new(None, base_env));
         let options = Options { listen: "127.0.0.1:0", tls: None, limits: &limits, engine };
         let held = match Server::start(&data, &options).await {
             Ok(server) => return run_embedded(globals, server, &name, &task, &mut signals).await,
