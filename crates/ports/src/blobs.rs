@@ -2,12 +2,19 @@
 //!
 //! Keys are paths of plain segments. All keys of a task begin with `tasks/<uid>`, so letting go of a task's files is one
 //! call. Calls block; callers on an executor use a thread for them.
+//!
+//! There are no directories of their own: one is there as long as a file is below it, and a name is never both.
+
+pub mod conformance;
+mod memory_blobs;
 
 use std::fmt;
 use std::io;
 use std::path::Path;
 
 use thiserror::Error;
+
+pub use memory_blobs::MemoryBlobs;
 
 /// Longest key.
 const MAX_KEY: usize = 1024;
@@ -106,7 +113,8 @@ pub trait Blobs: Send + Sync + 'static {
     /// Begins to write a file, in place of one of the same name.
     fn write(&self, key: &BlobKey) -> Result<Box<dyn BlobWriter>, BlobError>;
 
-    /// Keeps a file of this machine, which is gone from its old place afterwards.
+    /// Keeps a file of this machine, which is gone from its old place afterwards. What must survive a power cut is
+    /// written to disk by the caller before; a kill of this process loses nothing.
     fn take(&self, key: &BlobKey, file: &Path) -> Result<(), BlobError>;
 
     /// At most `max` bytes of a file from `offset` on; none at its end.

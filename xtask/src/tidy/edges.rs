@@ -27,7 +27,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         at: "crates/adapters/apiserver",
-        may_use: &["crates/types", "crates/ports", "crates/merge"],
+        may_use: &["crates/types", "crates/core/*", "crates/ports", "crates/merge"],
         never: &[],
     },
     Layer {
@@ -118,6 +118,7 @@ mod tests {
             ("crates/engine", "crates/core/tasks"),
             ("crates/engine", "crates/ports"),
             ("crates/adapters/apiserver", "crates/merge"),
+            ("crates/adapters/apiserver", "crates/core/tasks"),
             ("crates/adapters/runtime-process", "crates/exec"),
             ("crates/adapters/store-sql", "crates/ports"),
             ("crates/adapters/store-sql", "tokio"),
