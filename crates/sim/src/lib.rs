@@ -5,5 +5,6 @@
 
 mod dice;
 mod fake_runtime;
+mod no_blobs;
 mod watchers;
 pub mod world;

@@ -177,9 +177,11 @@ impl Board {
         self.refresh_around(entry.group);
     }
 
-    /// The kinds changed; their names and those of the priorities are `namespace/name`. Costs in proportion to the board; kinds change rarely. Default priorities are those of tasks
-    /// observed from now on: the caller observes the tasks of changed kinds again.
-    pub fn set_kinds(&mut self, kinds: KindGraph, priorities: BTreeMap<String, i32>) {
+    /// The kinds changed; their names and those of the priorities are `namespace/name`. Costs in proportion to the board;
+    /// kinds change rarely. True if default priorities are others now: the caller then observes the tasks that have no
+    /// priority of their own again.
+    pub fn set_kinds(&mut self, kinds: KindGraph, priorities: BTreeMap<String, i32>) -> bool {
+        let others = self.kind_priorities != priorities;
         self.kinds = kinds;
         self.kind_priorities = priorities;
         let all: Vec<GroupId> = self.subjects.values().flatten().copied().collect();
@@ -189,6 +191,23 @@ impl Board {
         for group in 0..self.groups.len() {
             self.refresh_offer(GroupId::try_from(group).unwrap_or(GroupId::MAX));
         }
+        others
+    }
+
+    /// How many attempts may wait at a runtime for a slot.
+    pub fn set_ahead(&mut self, runtime: Runtime, ahead: u32) {
+        self.rooms.set_ahead(runtime, ahead);
+    }
+
+    /// Where the tasks are stored that have an attempt.
+    pub fn active_paths(&self) -> Vec<Arc<str>> {
+        let active = self.entries().filter(|(_, entry)| entry.phase.is_active());
+        active.map(|(_, entry)| entry.path.clone()).collect()
+    }
+
+    /// Where a task is stored, if it is on the board.
+    pub fn path_of(&self, uid: u128) -> Option<&Arc<str>> {
+        self.entry(self.slot_of(uid)?).map(|entry| &entry.path)
     }
 
     /// How much a runtime holds changed.

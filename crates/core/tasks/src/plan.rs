@@ -6,7 +6,9 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use muster_types::State;
+use muster_types::explanation::Explanation;
+use muster_types::task_status::WaitingFor;
+use muster_types::{State, Timestamp};
 
 use crate::board::{Board, Phase};
 use crate::capacity::Lack;
@@ -146,7 +148,7 @@ impl Hold {
                 format!("it is isolated and {running} other tasks run; it starts when they ended")
             }
             Self::Rest { until } => {
-                format!("it rests until {}", muster_types::Timestamp::from_second(*until))
+                format!("it rests until {}", Timestamp::from_second(*until))
             }
             Self::Capacity(lack) => lack.describe().to_owned(),
             Self::NeverFits => {
@@ -311,6 +313,36 @@ impl Board {
     /// What a task waits for now; `None` if it has an attempt or is not on the board.
     pub fn why(&self, uid: u128, now: i64) -> Option<Hold> {
         self.hold_of(self.slot_of(uid)?, now)
+    }
+
+    /// Why a task is where it is, as far as the board knows; `None` if it is not on it.
+    pub fn explain(&self, uid: u128, now: i64) -> Option<Explanation> {
+        let slot = self.slot_of(uid)?;
+        let entry = self.entry(slot)?;
+        let group = &self.groups[entry.group as usize];
+        let effective = entry.priority.max(group.boost);
+        let lender = if effective > entry.priority { self.lender(slot) } else { None };
+        let hold = self.hold_of(slot, now);
+        let rank = (Reverse(effective), entry.uid, slot);
+        let before = hold.as_ref().map(|_| self.offered.range(..rank).count() as u64);
+        let (state, message) = match (&hold, entry.phase) {
+            (Some(hold), _) => (hold.state(), hold.message()),
+            (None, Phase::Running) => (State::Running, "its attempt runs".to_owned()),
+            (None, _) => (State::Pending, "its attempt is being started".to_owned()),
+        };
+        let waiting_for =
+            hold.map(|hold| WaitingFor { reason: hold.reason().to_owned(), message: hold.message() });
+        Some(Explanation {
+            state,
+            since: Some(Timestamp::from_second(entry.since)),
+            message,
+            waiting_for,
+            priority: Some(entry.priority),
+            effective_priority: Some(effective),
+            raised_by: lender.map_or_else(String::new, |lender| lender.path.to_string()),
+            before,
+            recorded: false,
+        })
     }
 
     fn hold_of(&self, slot: Slot, now: i64) -> Option<Hold> {
