@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use muster_ports::runtime::{Handle, Launch, LaunchContainer, Limits, Observation};
+use muster_ports::runtime::{Handle, Launch, LaunchContainer, Limits, Observation, Runtime};
 use muster_runtime_process::{ProcessRuntime, SHEPHERD_VARIABLE, Settings, shepherd_main};
 
 const PROGRAM: &str = "/bin/true";
