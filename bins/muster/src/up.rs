@@ -12,12 +12,18 @@ use muster_apiserver::api::{Api, Settings};
 use muster_apiserver::serve::{Listening, serve};
 use muster_apiserver::shutdown::Shutdown;
 use muster_apiserver::{certs, garbage, kinds};
-use muster_engine::engine::{self, Engine};
+use muster_blobs::LocalBlobs;
+use muster_engine::engine::{Engine, Outside};
+use muster_engine::files::Keeper;
+use muster_engine::questions::Explainer;
+use muster_engine::run::run as run_engine;
+use muster_engine::settings::{Ahead, Mint};
 use muster_ports::clock::{Clock, SystemClock};
 use muster_ports::store::{History, Store};
 use muster_runtime_process::ProcessRuntime;
 use muster_store_sql::SqliteLog;
 use muster_tasks::capacity::Capacity;
+use muster_tasks::reap::ReapSettings;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
@@ -85,13 +91,16 @@ fn start_engine(
     let attempts = data.path().join("attempts");
     fs::create_dir_all(attempts.join("cache"))
         .with_context(|| format!("cannot use {}", attempts.display()))?;
-    let settings = muster_runtime_process::Settings::this_program(&attempts, &["shepherd"]);
-    let (runtime, facts) = ProcessRuntime::new(settings).context("cannot run processes")?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let slots = args.slots.unwrap_or_else(|| u32::try_from(cores).unwrap_or(1));
-    let settings = engine::Settings {
+    let mut settings = muster_runtime_process::Settings::this_program(&attempts, &["shepherd"]);
+    settings.executor.max_running = Some(slots as usize);
+    let (runtime, facts) = ProcessRuntime::new(settings).context("cannot run processes")?;
+    let settings = muster_engine::settings::Settings {
         queue: muster_tasks::settings::Settings::default(),
+        reap: ReapSettings::default(),
         processes: Capacity { slots, cpu_millis: None, memory: None },
+        ahead: Ahead::Measured,
         url: url.to_owned(),
         work_root: attempts.display().to_string(),
         base_env: ["PATH", "HOME", "LANG", "TZ"]
@@ -99,9 +108,21 @@ fn start_engine(
             .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)))
             .collect(),
         kill_timeout: Duration::from_secs(10),
+        mint: Mint::worthless(),
     };
-    let engine = Engine::new(settings, store.clone(), Arc::new(runtime), clock.clone())?;
-    Ok(Some(tokio::spawn(engine::run(engine, facts))))
+    let files = data.path().join("files");
+    let blobs =
+        LocalBlobs::open(&files).with_context(|| format!("cannot keep files in {}", files.display()))?;
+    let outside = Outside {
+        store: store.clone(),
+        runtime: Arc::new(runtime),
+        blobs: Arc::new(blobs),
+        clock: clock.clone(),
+    };
+    let keeper = Keeper::new(outside.runtime.clone(), outside.blobs.clone());
+    let engine = Engine::new(settings, outside.clone(), keeper.spawn()?)?;
+    let (_explainer, questions) = Explainer::new();
+    Ok(Some(tokio::spawn(run_engine(engine, outside, facts, questions))))
 }
 
 async fn listen(asked: &str) -> anyhow::Result<(TcpListener, SocketAddr)> {

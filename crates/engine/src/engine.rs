@@ -148,7 +148,9 @@ impl Engine {
         });
         let mut left_by: BTreeMap<String, Vec<Handle>> =
             kept.into_iter().map(|uid| (uid, Vec::new())).collect();
-        left.into_iter().for_each(|handle| left_by.entry(handle.task.clone()).or_default().push(handle));
+        for handle in left {
+            left_by.entry(handle.task.clone()).or_default().push(handle);
+        }
         for path in self.board.active_paths() {
             self.lose(&path, now);
         }
@@ -438,6 +440,9 @@ impl Engine {
                 Some(Reap::Expire) => {
                     if end(edit, &self.settings, |task| progress::expire(task, now)) {
                         edit.mark();
+                    }
+                    if let Some(view) = TaskView::of(&edit.task, path) {
+                        self.board.observe(&view);
                     }
                 }
                 Some(Reap::Release) => {

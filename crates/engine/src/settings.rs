@@ -44,7 +44,9 @@ pub enum Ahead {
 
 /// Makes tokens for attempts: from the task and the number of the attempt.
 #[derive(Clone)]
-pub struct Mint(Arc<dyn Fn(&Task, u32) -> Token + Send + Sync>);
+pub struct Mint(Arc<MintFn>);
+
+type MintFn = dyn Fn(&Task, u32) -> Token + Send + Sync;
 
 impl Mint {
     /// A mint.

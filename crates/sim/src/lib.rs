@@ -5,6 +5,5 @@
 
 mod dice;
 mod fake_runtime;
-mod no_blobs;
 mod watchers;
 pub mod world;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use muster_engine::engine::{Engine, Outside};
 use muster_engine::files::{Files, Keeper};
 use muster_engine::settings::{Ahead, Mint, Settings};
+use muster_ports::blobs::MemoryBlobs;
 use muster_ports::clock::{Clock, ManualClock, Millis};
 use muster_ports::runtime::Fact;
 use muster_ports::store::{
@@ -24,7 +25,7 @@ use muster_types::{Object, Resource, State, Task};
 
 use crate::dice::Dice;
 use crate::fake_runtime::FakeRuntime;
-use crate::no_blobs::NoBlobs;
+
 use crate::watchers::{
     MEMORY, Released, SLOTS, check_history, check_live, check_removed, check_started, needs,
 };
@@ -383,7 +384,7 @@ fn open(
         kill_timeout: Duration::from_secs(1),
         mint: Mint::worthless(),
     };
-    let (runtime, blobs) = (Arc::new(runtime.clone()), Arc::new(NoBlobs));
+    let (runtime, blobs) = (Arc::new(runtime.clone()), Arc::new(MemoryBlobs::default()));
     let files = Files::Inline(Keeper::new(runtime.clone(), blobs.clone()));
     let outside = Outside { store: store.clone(), runtime, blobs, clock: Arc::new(clock.clone()) };
     let engine = Engine::new(settings, outside, files);

@@ -9,18 +9,18 @@ use proptest::prelude::*;
 
 const HOUR: i64 = 3600;
 
-fn at(second: i64) -> Option<Timestamp> {
-    Some(Timestamp::from_second(second))
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second)
 }
 
 /// A task made at 1000 s that is in a state.
 fn task(state: State, ttl: Ttl) -> Task {
     let mut task = Object::new("d", "t", TaskSpec { ttl, ..TaskSpec::default() });
-    task.metadata.uid = "00000000-0000-7000-8000-000000000001".to_owned();
-    task.metadata.creation_timestamp = at(1000);
+    "00000000-0000-7000-8000-000000000001".clone_into(&mut task.metadata.uid);
+    task.metadata.creation_timestamp = Some(at(1000));
     task.status.state = Some(state);
     if state.is_terminal() {
-        task.status.terminated = at(5000);
+        task.status.terminated = Some(at(5000));
     }
     task
 }
@@ -29,8 +29,8 @@ fn due(task: &Task) -> Option<(i64, Reap)> {
     Life::of(task).due(&ReapSettings::default())
 }
 
-fn seconds(seconds: u64) -> Option<Duration> {
-    Some(Duration::from_secs(seconds))
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
 }
 
 #[test]
@@ -48,19 +48,19 @@ fn without_a_limit_of_their_own_tasks_follow_the_rules_of_the_server() {
 #[test]
 fn a_limit_of_its_own_deletes_a_task_in_whatever_state() {
     let ttl = Ttl {
-        created: seconds(1),
-        pending: seconds(2),
-        running: seconds(3),
-        succeeded: seconds(4),
-        failed: seconds(5),
-        canceled: seconds(6),
+        created: Some(seconds(1)),
+        pending: Some(seconds(2)),
+        running: Some(seconds(3)),
+        succeeded: Some(seconds(4)),
+        failed: Some(seconds(5)),
+        canceled: Some(seconds(6)),
     };
     assert_eq!(due(&task(State::Created, ttl)), Some((1001, Reap::Delete)));
     for state in [State::Ready, State::Postponed, State::QuotaBlocked, State::Pending] {
         assert_eq!(due(&task(state, ttl)), Some((1002, Reap::Expire)), "{state}");
     }
     let mut running = task(State::Running, ttl);
-    running.status.started = at(2000);
+    running.status.started = Some(at(2000));
     assert_eq!(due(&running), Some((2003, Reap::Expire)));
     assert_eq!(due(&task(State::Succeeded, ttl)), Some((5004, Reap::Delete)));
     assert_eq!(due(&task(State::Failed, ttl)), Some((5005, Reap::Delete)));
@@ -79,18 +79,18 @@ fn zero_is_no_limit() {
 
 #[test]
 fn the_time_of_waiting_begins_anew_when_a_task_is_submitted_or_comes_back() {
-    let ttl = Ttl { pending: seconds(10), ..Ttl::default() };
+    let ttl = Ttl { pending: Some(seconds(10)), ..Ttl::default() };
     let mut submitted = task(State::Ready, ttl);
-    submitted.status.submitted = at(7000);
+    submitted.status.submitted = Some(at(7000));
     assert_eq!(due(&submitted), Some((7010, Reap::Expire)));
-    submitted.status.attempts.push(Attempt { finished_at: at(8000), ..Attempt::default() });
+    submitted.status.attempts.push(Attempt { finished_at: Some(at(8000)), ..Attempt::default() });
     assert_eq!(due(&submitted), Some((8010, Reap::Expire)));
 }
 
 #[test]
 fn files_are_let_go_once() {
     let mut failed = task(State::Failed, Ttl::default());
-    failed.status.released = at(9000);
+    failed.status.released = Some(at(9000));
     assert_eq!(due(&failed), None);
 }
 
@@ -107,7 +107,8 @@ fn what_an_attempt_left_is_kept_a_second_if_it_succeeded_and_three_days_if_not()
     let mut task = task(State::Succeeded, Ttl::default());
     assert_eq!(retention(&task, true, &settings), 1);
     assert_eq!(retention(&task, false, &settings), 72 * HOUR);
-    task.spec.retention = Retention { succeeded: seconds(0), failed: Some(Duration::from_millis(1500)) };
+    task.spec.retention =
+        Retention { succeeded: Some(seconds(0)), failed: Some(Duration::from_millis(1500)) };
     assert_eq!(retention(&task, true, &settings), 0);
     assert_eq!(retention(&task, false, &settings), 2, "nothing is over early");
 }
@@ -157,7 +158,7 @@ proptest! {
         expired in any::<bool>(),
     ) {
         let mut task = Object::new("d", "t", spec);
-        task.metadata.uid = "0190a0b0-0000-7000-8000-000000000001".to_owned();
+        "0190a0b0-0000-7000-8000-000000000001".clone_into(&mut task.metadata.uid);
         task.metadata.generation = 3;
         task.metadata.creation_timestamp = times.0;
         task.metadata.deletion_timestamp = times.1;
