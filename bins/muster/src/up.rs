@@ -9,9 +9,12 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use muster_apiserver::access::Role;
 use muster_apiserver::api::{Api, Settings};
+use muster_apiserver::attempt_tokens::AttemptTokens;
+use muster_apiserver::parts::Parts;
 use muster_apiserver::serve::{Listening, serve};
 use muster_apiserver::shutdown::Shutdown;
 use muster_apiserver::{certs, garbage, kinds};
+use muster_blobs::LocalBlobs;
 use muster_engine::engine::{self, Engine};
 use muster_ports::clock::{Clock, SystemClock};
 use muster_ports::store::{History, Store};
@@ -51,7 +54,8 @@ async fn up(data: &DataDir, args: &UpArgs) -> anyhow::Result<()> {
     stop_on_signals(shutdown.clone())?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let registry = kinds::registry();
-    let api = Api::new(registry.clone(), store.clone(), clock.clone(), settings(args), shutdown.clone());
+    let parts = parts(data, &store).await?;
+    let api = Api::new(registry.clone(), store.clone(), clock.clone(), settings(args), shutdown.clone(), parts);
     let scheme = if listening.tls.is_some() { "https" } else { "http" };
     let url = server_url(scheme, address);
     write_access(data, &api, &url, ca.as_deref()).await?;
@@ -69,6 +73,14 @@ async fn up(data: &DataDir, args: &UpArgs) -> anyhow::Result<()> {
     store.close();
     tracing::info!("stopped");
     Ok(())
+}
+
+/// What the API has besides the store.
+async fn parts(data: &DataDir, store: &Store) -> anyhow::Result<Parts> {
+    let files = data.path().join("blobs");
+    let blobs = LocalBlobs::open(&files).with_context(|| format!("cannot use {}", files.display()))?;
+    let attempt_tokens = AttemptTokens::open(store).await?;
+    Ok(Parts { blobs: Some(Arc::new(blobs)), attempt_tokens: Some(attempt_tokens), ..Parts::default() })
 }
 
 /// Starts what runs tasks, if this server does.

@@ -18,6 +18,7 @@ pub mod plan;
 pub mod progress;
 pub mod records;
 pub mod render;
+pub mod report;
 pub mod select;
 pub mod settings;
 pub mod view;

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod access;
 #[cfg(test)]
+mod attempt_tokens;
+#[cfg(test)]
 mod bad_input;
 #[cfg(test)]
 mod bench;
@@ -10,6 +12,8 @@ mod bench;
 mod cascade;
 #[cfg(test)]
 mod decoders;
+#[cfg(test)]
+mod fakes;
 #[cfg(test)]
 mod families;
 #[cfg(test)]
@@ -24,6 +28,8 @@ mod mutation;
 mod nesting;
 #[cfg(test)]
 mod replay;
+#[cfg(test)]
+mod reports;
 #[cfg(test)]
 mod server;
 #[cfg(test)]
