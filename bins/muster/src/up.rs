@@ -55,7 +55,8 @@ async fn up(data: &DataDir, args: &UpArgs) -> anyhow::Result<()> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let registry = kinds::registry();
     let parts = parts(data, &store).await?;
-    let api = Api::new(registry.clone(), store.clone(), clock.clone(), settings(args), shutdown.clone(), parts);
+    let api =
+        Api::new(registry.clone(), store.clone(), clock.clone(), settings(args), shutdown.clone(), parts);
     let scheme = if listening.tls.is_some() { "https" } else { "http" };
     let url = server_url(scheme, address);
     write_access(data, &api, &url, ca.as_deref()).await?;

@@ -2,6 +2,10 @@
 //!
 //! Paths, discovery, access checks and `kubectl auth can-i` all follow the table.
 
+mod containers;
+mod log;
+mod log_follower;
+mod log_place;
 mod report;
 mod task_call;
 
@@ -35,7 +39,7 @@ pub struct Subresource {
 }
 
 /// All there are.
-static ALL: [Subresource; 1] = [report::SUBRESOURCE];
+static ALL: [Subresource; 2] = [log::SUBRESOURCE, report::SUBRESOURCE];
 
 /// Those of a kind.
 pub fn of(info: &KindInfo) -> impl Iterator<Item = &'static Subresource> {
@@ -73,6 +77,7 @@ pub async fn answer(
     body: RequestBody,
 ) -> Result<Reply, Refusal> {
     match subresource.name {
+        "log" => log::answer(&call).await,
         "report" => report::answer(&call, body).await,
         _ => Err(Refusal::no_such_path()),
     }

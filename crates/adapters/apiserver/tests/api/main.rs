@@ -23,6 +23,8 @@ mod good_documents;
 #[cfg(test)]
 mod listing;
 #[cfg(test)]
+mod logs;
+#[cfg(test)]
 mod mutation;
 #[cfg(test)]
 mod nesting;

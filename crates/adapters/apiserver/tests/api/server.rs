@@ -167,8 +167,13 @@ impl Server {
         self.store.revision().0
     }
 
+    /// The answer as it begins.
+    pub async fn reply(&self, ask: Ask) -> hyper::Response<UnsyncBoxBody<Bytes, Infallible>> {
+        self.api.clone().handle(ask.request(&self.admin)).await
+    }
+
     pub async fn send(&self, ask: Ask) -> Answer {
-        let reply = self.api.clone().handle(ask.request(&self.admin)).await;
+        let reply = self.reply(ask).await;
         let (head, body) = reply.into_parts();
         let body = tokio::time::timeout(SOON, body.collect()).await.expect("the answer ends");
         let bytes = body.unwrap().to_bytes();
