@@ -9,22 +9,30 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use muster_apiserver::access::Role;
 use muster_apiserver::api::{Api, Settings};
+use muster_apiserver::attempt_tokens::AttemptTokens;
+use muster_apiserver::parts::Parts;
 use muster_apiserver::serve::{Listening, serve};
 use muster_apiserver::shutdown::Shutdown;
 use muster_apiserver::{certs, garbage, kinds};
 use muster_blobs::LocalBlobs;
 use muster_engine::engine::{Engine, Outside};
 use muster_engine::files::Keeper;
-use muster_engine::questions::Explainer;
+use muster_engine::questions::{Explainer, Question};
 use muster_engine::run::run as run_engine;
 use muster_engine::settings::{Ahead, Mint};
+use muster_ports::blobs::Blobs;
 use muster_ports::clock::{Clock, SystemClock};
+use muster_ports::logs::{AllLogs, KeptLogs};
+use muster_ports::runtime::{Fact, Handle};
 use muster_ports::store::{History, LogError, Store};
 use muster_runtime_process::ProcessRuntime;
 use muster_store_sql::SqliteLog;
 use muster_tasks::capacity::Capacity;
 use muster_tasks::reap::ReapSettings;
+use muster_tasks::render::Token;
+use muster_types::Task;
 use tokio::net::TcpListener;
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 use tokio::task::JoinHandle;
 
 use crate::cli::{LimitArgs, UpArgs};
@@ -97,14 +105,35 @@ impl Server {
         let shutdown = Shutdown::default();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let registry = kinds::registry();
-        let settings = settings(options.limits);
-        let api = Api::new(registry.clone(), store.clone(), clock.clone(), settings, shutdown.clone());
         let scheme = if listening.tls.is_some() { "https" } else { "http" };
         let url = server_url(scheme, address);
+        let files = data.path().join("files");
+        let blobs = LocalBlobs::open(&files);
+        let blobs: Arc<dyn Blobs> =
+            Arc::new(blobs.with_context(|| format!("cannot keep files in {}", files.display()))?);
+        let tokens = AttemptTokens::open(&store).await?;
+        let parts = Parts {
+            blobs: Some(blobs.clone()),
+            attempt_tokens: Some(tokens.clone()),
+            logs: Some(Arc::new(KeptLogs::new(blobs.clone()))),
+            explain: None,
+        };
+        let (engine, parts) = match &options.engine {
+            None => (None, parts),
+            Some(wanted) => {
+                let (store, clock) = (store.clone(), clock.clone());
+                // Attempts have no certificate of ours to trust; on this machine they need none.
+                let url = if listening.plain { server_url("http", address) } else { url.clone() };
+                let (engine, parts) = prepare_engine(data, wanted, &url, store, clock, parts)?;
+                (Some(engine), parts)
+            }
+        };
+        let settings = settings(options.limits);
+        let api = Api::new(registry.clone(), store.clone(), clock.clone(), settings, shutdown.clone(), parts);
         let admin = write_access(data, &api, &url, ca.as_deref()).await?;
         let collecting = garbage::collect(store.clone(), registry, clock.clone(), shutdown.clone());
         let garbage = tokio::spawn(collecting);
-        let engine = start_engine(data, options, &store, &clock, &url)?;
+        let engine = engine.map(|engine| tokio::spawn(engine.run()));
         let serving = tokio::spawn(serve(api, listener, listening, shutdown.clone()));
         Ok(Self { url, admin, store, shutdown, serving, garbage, engine })
     }
@@ -138,15 +167,32 @@ pub fn is_in_use(error: &anyhow::Error) -> bool {
     error.chain().any(held)
 }
 
-/// Starts what runs tasks, if this server does.
-fn start_engine(
+/// What runs tasks, ready to go.
+struct ReadyEngine {
+    engine: Engine,
+    outside: Outside,
+    facts: UnboundedReceiver<Fact>,
+    questions: Receiver<Question>,
+}
+
+impl ReadyEngine {
+    async fn run(self) {
+        run_engine(self.engine, self.outside, self.facts, self.questions).await;
+    }
+}
+
+/// Makes what runs tasks, and tells the API how to ask it.
+fn prepare_engine(
     data: &DataDir,
-    options: &Options<'_>,
-    store: &Store,
-    clock: &Arc<dyn Clock>,
+    wanted: &EngineOptions,
     url: &str,
-) -> anyhow::Result<Option<JoinHandle<()>>> {
-    let Some(wanted) = &options.engine else { return Ok(None) };
+    store: Store,
+    clock: Arc<dyn Clock>,
+    parts: Parts,
+) -> anyhow::Result<(ReadyEngine, Parts)> {
+    let (Some(blobs), Some(tokens)) = (parts.blobs.clone(), parts.attempt_tokens.clone()) else {
+        bail!("tasks cannot be run without a place for files and tokens");
+    };
     let attempts = data.path().join("attempts");
     fs::create_dir_all(attempts.join("cache"))
         .with_context(|| format!("cannot use {}", attempts.display()))?;
@@ -155,6 +201,10 @@ fn start_engine(
     let mut settings = muster_runtime_process::Settings::this_program(&attempts, &["shepherd"]);
     settings.executor.max_running = Some(slots as usize);
     let (runtime, facts) = ProcessRuntime::new(settings).context("cannot run processes")?;
+    let mint = move |task: &Task, attempt: u32| {
+        let handle = Handle { task: task.metadata.uid.clone(), attempt };
+        Token::new(tokens.mint(&task.metadata.namespace, &task.metadata.name, &handle))
+    };
     let settings = muster_engine::settings::Settings {
         queue: muster_tasks::settings::Settings::default(),
         reap: ReapSettings::default(),
@@ -164,21 +214,15 @@ fn start_engine(
         work_root: attempts.display().to_string(),
         base_env: wanted.base_env.clone(),
         kill_timeout: Duration::from_secs(10),
-        mint: Mint::worthless(),
+        mint: Mint::new(mint),
     };
-    let files = data.path().join("files");
-    let blobs =
-        LocalBlobs::open(&files).with_context(|| format!("cannot keep files in {}", files.display()))?;
-    let outside = Outside {
-        store: store.clone(),
-        runtime: Arc::new(runtime),
-        blobs: Arc::new(blobs),
-        clock: clock.clone(),
-    };
+    let logs = AllLogs::new(Arc::new(runtime.logs()), KeptLogs::new(blobs.clone()));
+    let outside = Outside { store, runtime: Arc::new(runtime), blobs, clock };
     let keeper = Keeper::new(outside.runtime.clone(), outside.blobs.clone());
     let engine = Engine::new(settings, outside.clone(), keeper.spawn()?)?;
-    let (_explainer, questions) = Explainer::new();
-    Ok(Some(tokio::spawn(run_engine(engine, outside, facts, questions))))
+    let (explainer, questions) = Explainer::new();
+    let parts = Parts { logs: Some(Arc::new(logs)), explain: Some(Arc::new(explainer)), ..parts };
+    Ok((ReadyEngine { engine, outside, facts, questions }, parts))
 }
 
 async fn listen(asked: &str) -> anyhow::Result<(TcpListener, SocketAddr)> {

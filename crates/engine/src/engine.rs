@@ -4,6 +4,10 @@
 //! that change, so a crash in between is repaired by doing it again. After a restart nothing of the former process's attempts
 //! is alive, so every task that had one gets news of its loss and its policy decides.
 
+mod intake;
+mod news;
+mod sweep;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,21 +15,21 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use muster_ports::blobs::Blobs;
 use muster_ports::clock::{Clock, Millis};
-use muster_ports::runtime::{Fact, Handle, Observation, Runtime};
+use muster_ports::runtime::{Fact, Handle, Runtime};
 use muster_ports::store::{
     Batch, Change, CommitError, Key, ResourceName, Revision, Store, Watch, WatchError, WatchScope,
 };
 use muster_tasks::board::Board;
-use muster_tasks::brief::{Brief, has_attempt};
+use muster_tasks::brief::Brief;
 use muster_tasks::capacity::Capacity;
 use muster_tasks::plan::{Decision, Plan};
-use muster_tasks::progress::{self, Ignored};
-use muster_tasks::reap::{Life, Reap, retention};
+use muster_tasks::progress;
+use muster_tasks::reap::{Life, Reap};
 use muster_tasks::view::{TaskView, parse_uid, state_of};
+use muster_types::Task;
 use muster_types::explanation::Explanation;
 use muster_types::task::Runtime as RuntimeName;
 use muster_types::task_status::Stopping;
-use muster_types::{State, Task};
 
 use crate::ahead::Pace;
 use crate::catalogs::Catalogs;
@@ -134,78 +138,6 @@ impl Engine {
         }
     }
 
-    /// After a start: attempts that are not alive any more are lost, what ended ones left has its time, and what belongs to
-    /// no task is let go.
-    fn sweep(&mut self) {
-        let now = self.now();
-        let left = self.outside.runtime.stored().unwrap_or_else(|error| {
-            tracing::warn!(%error, "what attempts left cannot be listed; it stays");
-            Vec::new()
-        });
-        let kept = self.outside.blobs.tasks().unwrap_or_else(|error| {
-            tracing::warn!(%error, "kept files cannot be listed; they stay");
-            Vec::new()
-        });
-        let mut left_by: BTreeMap<String, Vec<Handle>> =
-            kept.into_iter().map(|uid| (uid, Vec::new())).collect();
-        for handle in left {
-            left_by.entry(handle.task.clone()).or_default().push(handle);
-        }
-        for path in self.board.active_paths() {
-            self.lose(&path, now);
-        }
-        self.keep_known(&mut left_by, now);
-        for (task, handles) in left_by {
-            let attempts = handles.iter().map(|handle| handle.attempt).max().unwrap_or(0);
-            self.files.order(Order::Forget { task, attempts });
-        }
-    }
-
-    /// The attempt of a task is not alive any more.
-    fn lose(&mut self, path: &Arc<str>, now: Millis) {
-        if let Some(task) = self.fetch(path) {
-            let what = Observation::Lost { message: "the server was restarted".to_owned() };
-            self.facts.push(Fact { handle: handle_of(&task), at: now, what });
-        }
-    }
-
-    /// Takes out whatever belongs to a task, and sees to its time.
-    fn keep_known(&mut self, left_by: &mut BTreeMap<String, Vec<Handle>>, now: Millis) {
-        let find = |uid: &String| {
-            let uid = parse_uid(uid)?;
-            self.board.path_of(uid).or_else(|| self.due.path_of(uid)).cloned()
-        };
-        let known: Vec<_> = left_by.keys().filter_map(find).collect();
-        let mut found: Vec<Task> = known.iter().filter_map(|path| self.fetch(path)).collect();
-        if found.len() < left_by.len() {
-            // Tasks that stay for ever are on no list.
-            let stored = self.outside.store.snapshot(&self.tasks);
-            found = stored.range(None, None).filter_map(|stored| read(stored.json())).collect();
-        }
-        for task in found {
-            for handle in left_by.remove(&task.metadata.uid).unwrap_or_default() {
-                self.keep_left(&task, handle, now);
-            }
-        }
-    }
-
-    fn fetch(&self, path: &Arc<str>) -> Option<Task> {
-        let key = Key { resource: self.tasks.clone(), path: path.clone() };
-        read(self.outside.store.get(&key)?.json())
-    }
-
-    /// What an attempt of a former process left is kept as long as that of any other.
-    fn keep_left(&mut self, task: &Task, handle: Handle, now: Millis) {
-        if has_attempt(task) && task.status.attempt == handle.attempt {
-            return;
-        }
-        let attempt = task.status.attempts.iter().find(|attempt| attempt.number == handle.attempt);
-        let succeeded = state_of(task) == State::Succeeded && task.status.attempt == handle.attempt;
-        let finished = attempt.and_then(|attempt| attempt.finished_at).unwrap_or(now.to_timestamp());
-        let until = finished.as_second().saturating_add(retention(task, succeeded, &self.settings.reap));
-        self.due.keep(handle, until);
-    }
-
     fn now(&self) -> Millis {
         self.outside.clock.now()
     }
@@ -249,156 +181,6 @@ impl Engine {
         let due = plan.wake_at.into_iter().chain(self.due.first()).min();
         let due = due.map(|second| Millis(second.saturating_mul(1000)));
         Ok(at_once.into_iter().chain(started).chain(due).min())
-    }
-
-    /// Takes in everything that was committed.
-    fn index(&mut self) -> Result<(), WatchError> {
-        loop {
-            let changes = match self.watch.poll_page(CHANGES) {
-                Err(WatchError::Gone { .. }) => {
-                    self.start_over()?;
-                    continue;
-                }
-                other => other?,
-            };
-            if changes.is_empty() {
-                break;
-            }
-            for change in changes {
-                self.observe(&change);
-            }
-        }
-        self.refresh_kinds();
-        Ok(())
-    }
-
-    /// Takes in what kinds say, and tasks of kinds whose default priority changed once more.
-    fn refresh_kinds(&mut self) {
-        let Some((graph, priorities)) = self.catalogs.changed_kinds() else { return };
-        let others = self.board.set_kinds(graph, priorities);
-        if !others {
-            return;
-        }
-        let stored = self.outside.store.snapshot(&self.tasks);
-        for stored in stored.range(None, None) {
-            if let Some(brief) = Brief::read(stored.json(), stored.path.clone())
-                && self.board.path_of(brief.view.uid).is_some()
-                && brief.view.priority.is_none()
-            {
-                self.board.observe(&brief.view);
-            }
-        }
-    }
-
-    fn observe(&mut self, change: &Change) {
-        if change.resource != self.tasks {
-            self.catalogs.observe(change);
-            return;
-        }
-        let path = &change.object.path;
-        if self.own.get(path) == Some(&change.object.revision) {
-            self.own.remove(path);
-            return;
-        }
-        let Some(brief) = Brief::read(change.object.json(), path.clone()) else {
-            tracing::error!(path = &**path, "a stored task cannot be read; it is left alone");
-            return;
-        };
-        if change.deleted {
-            self.vanish(&brief);
-            return;
-        }
-        self.settle(&brief);
-        let wants_end = brief.cancel || brief.deleting;
-        let asks_to_end = wants_end && !brief.view.state.is_terminal() && !brief.view.stopping;
-        if asks_to_end || is_submitted(change, &brief) {
-            self.asked.insert(brief.view.path);
-        }
-    }
-
-    /// Puts a task on the board as it is, and sees to its time.
-    fn settle(&mut self, brief: &Brief) {
-        self.board.observe(&brief.view);
-        let at = brief.life.due(&self.settings.reap).map(|(at, _)| at);
-        self.due.set(brief.view.uid, &brief.view.path, at);
-    }
-
-    /// A task is gone: so is its attempt, as soon as it has ended, and so are its files.
-    fn vanish(&mut self, brief: &Brief) {
-        self.board.forget(brief.view.uid);
-        self.due.set(brief.view.uid, &brief.view.path, None);
-        self.held.remove(&brief.view.path);
-        let task = uid_text(brief.view.uid);
-        if brief.has_attempt() {
-            let handle = Handle { task: task.clone(), attempt: brief.attempt };
-            self.orphans.insert(task, brief.attempt);
-            self.outside.runtime.stop(&handle, self.grace(brief.kill_timeout));
-        } else {
-            self.files.order(Order::Forget { task, attempts: brief.attempt });
-        }
-    }
-
-    /// News that is to be dealt with now: what is not worth a write of its own yet stays.
-    fn ripe_facts(&mut self, now: Millis) -> Vec<Fact> {
-        let ended: BTreeSet<Handle> = self
-            .facts
-            .iter()
-            .filter(|fact| !matches!(fact.what, Observation::Started))
-            .map(|fact| fact.handle.clone())
-            .collect();
-        let is_ripe = |fact: &Fact| {
-            !matches!(fact.what, Observation::Started)
-                || fact.at.0 + STARTED_PATIENCE <= now.0
-                // The clock was set back.
-                || fact.at > now
-                || ended.contains(&fact.handle)
-        };
-        let (ripe, rest) = std::mem::take(&mut self.facts).into_iter().partition(is_ripe);
-        self.facts = rest;
-        ripe
-    }
-
-    /// The tasks that the news was about, in its order.
-    fn apply_facts(&mut self, facts: &[Fact], edits: &mut Edits, now: Millis) -> Vec<Option<Arc<str>>> {
-        let mut concerned = Vec::with_capacity(facts.len());
-        for fact in facts {
-            let handle = &fact.handle;
-            let path = parse_uid(&handle.task).and_then(|uid| self.board.path_of(uid)).cloned();
-            concerned.push(path.clone());
-            let is_end = !matches!(fact.what, Observation::Started);
-            if let Some(attempts) = self.orphans.get(&handle.task).copied().filter(|_| is_end) {
-                self.orphans.remove(&handle.task);
-                self.files.order(Order::Forget { task: handle.task.clone(), attempts });
-            }
-            let Some(edit) = path.as_ref().and_then(|path| edits.edit(path)) else { continue };
-            let task = &mut edit.task;
-            let rest = self.settings.queue.preempt_rest;
-            let outcome = match &fact.what {
-                Observation::Started => progress::observe_started(task, handle, now),
-                Observation::Ended(ending) => progress::observe_ended(task, handle, ending, rest, now),
-                Observation::Lost { message } => progress::observe_lost(task, handle, message, now),
-                Observation::StartFailed { reason, message, transient } => {
-                    progress::observe_start_failed(task, handle, reason, message, *transient, now)
-                }
-            };
-            match outcome {
-                Ok(()) => {
-                    if is_end {
-                        let succeeded = state_of(&edit.task) == State::Succeeded;
-                        let seconds = retention(&edit.task, succeeded, &self.settings.reap);
-                        edit.actions.push(Action::Keep(handle.clone(), seconds));
-                    }
-                    edit.mark();
-                }
-                Err(Ignored::OldAttempt) => tracing::debug!(%handle, "news of an older attempt is ignored"),
-                Err(Ignored::Refused(refused)) => tracing::debug!(%handle, %refused, "news is ignored"),
-            }
-            // The board counts on what is about to be committed; if that fails, the next look at the task puts it right.
-            if let Some(view) = path.and_then(|path| TaskView::of(&edit.task, path)) {
-                self.board.observe(&view);
-            }
-        }
-        concerned
     }
 
     fn apply_asked(&mut self, edits: &mut Edits, now: Millis) {
@@ -579,23 +361,10 @@ fn end(
     true
 }
 
-/// True if this change let go of a task that waited for its user.
-fn is_submitted(change: &Change, brief: &Brief) -> bool {
-    let may_be = brief.generation > 1 && !brief.suspended && brief.view.state == State::Ready;
-    let before = change.previous.as_ref().filter(|_| may_be);
-    before.and_then(|before| Brief::read(before.json(), before.path.clone())).is_some_and(|it| it.suspended)
-}
-
 fn read(json: &[u8]) -> Option<Task> {
     serde_json::from_slice(json).ok()
 }
 
 fn handle_of(task: &Task) -> Handle {
     Handle { task: task.metadata.uid.clone(), attempt: task.status.attempt }
-}
-
-/// A uid as it is written.
-fn uid_text(uid: u128) -> String {
-    let hex = format!("{uid:032x}");
-    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }

@@ -30,13 +30,12 @@ use crate::attempt_dir::AttemptDirs;
 use crate::cgroup::{Cgroups, Group};
 use crate::course::Order;
 use crate::household::{self, Household};
+use crate::program_path::FoundPrograms;
 use crate::settings::Settings;
 use crate::spares::Spares;
-use crate::start_failure::check;
 use crate::timers::Timers;
 use crate::token::Token;
 use crate::waiting::Waiting;
-use starting::started_before;
 
 /// A pipe holds this much.
 const BUFFER: usize = 64 << 10;
@@ -54,11 +53,15 @@ pub struct Executor {
     spares: Spares,
     epoll: OwnedFd,
     null: OwnedFd,
+    programs: FoundPrograms,
     buffer: Vec<u8>,
     events: Vec<epoll::Event>,
+    readable_others: Vec<u16>,
     attempts: HashMap<u64, Attempt>,
     ids: HashMap<Handle, u64>,
     waiting: Waiting,
+    /// Attempts of which output was left for later.
+    unread: BTreeSet<u64>,
     next_id: u64,
     timers: Timers,
     facts: Vec<Fact>,
@@ -89,11 +92,14 @@ impl Executor {
             spares: Spares::default(),
             epoll,
             null,
+            programs: FoundPrograms::default(),
             buffer: vec![0; BUFFER],
             events: Vec::with_capacity(EVENTS),
+            readable_others: Vec::new(),
             attempts: HashMap::new(),
             ids: HashMap::new(),
             waiting: Waiting::default(),
+            unread: BTreeSet::new(),
             next_id: 0,
             timers: Timers::default(),
             facts: Vec::new(),
@@ -127,13 +133,8 @@ impl Executor {
         }
         if self.has_room() && self.waiting.len() == 0 {
             self.start_now(launch);
-            return;
-        }
-        // What could never start is said at once.
-        match check(&launch) {
-            Err(failure) => self.report(launch.handle, failure.into_observation()),
-            Ok(()) if self.dirs.exists(&launch.handle) => self.report(launch.handle, started_before()),
-            Ok(()) => self.waiting.push(launch),
+        } else {
+            self.waiting.push(launch);
         }
     }
 
@@ -162,15 +163,41 @@ impl Executor {
         }
     }
 
+    /// Makes [`Executor::poll`] come back also when something else can be read, and say so by this name.
+    pub fn watch(&mut self, other: impl AsFd, name: u16) -> io::Result<()> {
+        let data = epoll::EventData::new_u64(Token::of_other(name));
+        Ok(epoll::add(&self.epoll, other, data, epoll::EventFlags::IN)?)
+    }
+
+    /// The names of what else can be read, as the last [`Executor::poll`] found it.
+    pub fn readable_others(&self) -> &[u16] {
+        &self.readable_others
+    }
+
+    /// Adds to `facts` what was seen since the last [`Executor::poll`], without waiting.
+    pub fn take_facts(&mut self, facts: &mut Vec<Fact>) {
+        facts.append(&mut self.facts);
+    }
+
     /// Waits for something to happen, at most for `timeout`, deals with it and adds what was seen to `facts`.
     pub fn poll(&mut self, timeout: Option<Duration>, facts: &mut Vec<Fact>) -> io::Result<()> {
         self.wait(if self.facts.is_empty() { timeout } else { Some(Duration::ZERO) })?;
         let mut events = std::mem::take(&mut self.events);
+        self.readable_others.clear();
         for event in events.drain(..) {
-            self.observe(Token::unpack(event.data.u64()));
+            match Token::unpack(event.data.u64()) {
+                Ok(token) => self.observe(token),
+                Err(other) => self.readable_others.push(other),
+            }
             self.start_waiting();
         }
         self.events = events;
+        for id in std::mem::take(&mut self.unread) {
+            if let Some(attempt) = self.attempts.get_mut(&id) {
+                attempt.observe_unread(Instant::now(), wall_now(), &mut self.buffer);
+                self.settle(id);
+            }
+        }
         self.observe_time(Instant::now());
         self.start_waiting();
         facts.append(&mut self.facts);
@@ -180,7 +207,7 @@ impl Executor {
     /// When [`Executor::poll`] must be called even if nothing happens. `None`: not before the executor's descriptor is
     /// readable.
     pub fn deadline(&self) -> Option<Instant> {
-        if !self.facts.is_empty() {
+        if !self.facts.is_empty() || !self.unread.is_empty() {
             return Some(Instant::now());
         }
         let household = self.household.as_ref().and_then(Household::deadline);
@@ -257,6 +284,9 @@ impl Executor {
         let deadline = if over { None } else { attempt.deadline() };
         self.timers.rearm(id, &mut attempt.armed, deadline);
         if !over {
+            if attempt.has_unread() {
+                self.unread.insert(id);
+            }
             return;
         }
         let Some(mut attempt) = self.attempts.remove(&id) else { return };

@@ -16,6 +16,7 @@ mod attempt;
 mod attempt_dir;
 mod cgroup;
 mod course;
+mod ended_log;
 mod executor;
 mod frame;
 mod household;
@@ -37,6 +38,7 @@ mod waiting;
 mod warden;
 
 pub use attempt_dir::{AttemptDirs, DirError};
+pub use ended_log::EndedLog;
 pub use executor::Executor;
 pub use frame::{Decoder, FrameError, MAX_FRAME, encode};
 pub use log_reader::{LogPart, ReadError};

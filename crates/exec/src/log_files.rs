@@ -17,31 +17,35 @@ pub(crate) struct Files {
     newest_at: u64,
     newest_len: u64,
     before: Option<(OwnedFd, u64)>,
+    /// The newest has the name of the one before it.
+    renamed: bool,
 }
 
 impl Files {
     /// Opens them; `None` if they changed meanwhile.
     pub(crate) fn open(logs: &OwnedFd, name: &str) -> Result<Option<Self>, ReadError> {
         let base_name = format!("{name}.base");
+        let base = read_base(logs, &base_name)?;
         let newest = open(logs, name)?;
-        let Some(base) = read_base(logs, &base_name)? else {
-            return Self::only(newest, 0).map(Some);
-        };
-        let newest_inode = inode_of(newest.as_ref())?;
-        if newest_inode == Some(base.old_inode) {
-            // A rotation has begun: the file before this one is as good as gone.
-            return Self::only(newest, base.old_at).map(Some);
-        }
-        let before = open(logs, &format!("{name}.1"))?;
-        // The same inode can be another file: inodes are used again. Rotation changes the base first.
-        let unchanged = read_base(logs, &base_name)? == Some(base);
-        if !unchanged || inode_of(before.as_ref())? != Some(base.old_inode) {
+        let before = if base.is_some() { open(logs, &format!("{name}.1"))? } else { None };
+        // Rotation changes the base first: as long as it is the same, these are the files it speaks of, in one of the states
+        // that a rotation goes through. Inodes alone would not do, they are used again.
+        if read_base(logs, &base_name)? != base {
             return Ok(None);
         }
-        match newest_inode {
-            // In the middle of a rotation no file has the name.
-            None => Self::only(before, base.old_at).map(Some),
-            Some(inode) if inode == base.inode => {
+        let Some(base) = base else { return Self::only(newest, 0).map(Some) };
+        let is_before = inode_of(before.as_ref())? == Some(base.old_inode);
+        match inode_of(newest.as_ref())? {
+            // It has begun: the file before this one is as good as gone.
+            Some(inode) if inode == base.old_inode => Self::only(newest, base.old_at).map(Some),
+            // In the middle of it no file has the name.
+            None if is_before => {
+                let files = Self::only(before, base.old_at)?;
+                Ok(Some(Self { renamed: true, ..files }))
+            }
+            // The log has gone elsewhere.
+            None => Self::only(None, 0).map(Some),
+            Some(inode) if inode == base.inode && is_before => {
                 let files = Self::only(newest, base.at)?;
                 Ok(Some(Self { before: before.map(|before| (before, base.old_at)), ..files }))
             }
@@ -51,7 +55,18 @@ impl Files {
 
     fn only(newest: Option<OwnedFd>, newest_at: u64) -> Result<Self, ReadError> {
         let newest_len = newest.as_ref().map_or(Ok(0), |file| Ok::<_, ReadError>(inspect(file)?.1))?;
-        Ok(Self { newest, newest_at, newest_len, before: None })
+        Ok(Self { newest, newest_at, newest_len, before: None, renamed: false })
+    }
+
+    /// Whether they hold nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.before.is_none() && self.newest_len == 0
+    }
+
+    /// The name of the file if the log is one, given the name of the log.
+    pub(crate) fn only_name(&self, name: &str) -> Option<String> {
+        let only = self.before.is_none() && self.newest.is_some();
+        only.then(|| if self.renamed { format!("{name}.1") } else { name.to_string() })
     }
 
     /// The first place that is kept.

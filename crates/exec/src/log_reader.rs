@@ -53,6 +53,16 @@ impl From<Errno> for ReadError {
     }
 }
 
+impl ReadError {
+    pub(crate) fn of_directory(error: DirError) -> Self {
+        match error {
+            DirError::NotFound | DirError::Exists => Self::NoAttempt,
+            DirError::BadName(name) => Self::BadName(name),
+            DirError::Io(error) => Errno::from_io_error(&error).map_or(Self::Io(error), Self::from),
+        }
+    }
+}
+
 impl AttemptDirs {
     /// Reads at most `max` bytes of a container's log from `offset` on. A container that wrote nothing has an empty log.
     pub fn read_log(
@@ -89,18 +99,18 @@ impl AttemptDirs {
     }
 
     /// Opens the files of a log, with the directory they are in; none if nothing was written.
-    fn open_files(&self, handle: &Handle, container: &str) -> Result<Option<(OwnedFd, Files)>, ReadError> {
+    pub(crate) fn open_files(
+        &self,
+        handle: &Handle,
+        container: &str,
+    ) -> Result<Option<(OwnedFd, Files)>, ReadError> {
         if !is_file_name(container) {
             return Err(ReadError::BadName(container.into()));
         }
         let logs = match self.open_logs(handle, false) {
             Ok(logs) => logs,
             Err(DirError::NotFound) if self.exists(handle) => return Ok(None),
-            Err(DirError::NotFound | DirError::Exists) => return Err(ReadError::NoAttempt),
-            Err(DirError::BadName(name)) => return Err(ReadError::BadName(name)),
-            Err(DirError::Io(error)) => {
-                return Err(Errno::from_io_error(&error).map_or(ReadError::Io(error), ReadError::from));
-            }
+            Err(error) => return Err(ReadError::of_directory(error)),
         };
         let name = log_name(container);
         for _ in 0..TRIES {

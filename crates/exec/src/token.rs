@@ -1,5 +1,8 @@
 //! What the executor waits for, as the kernel gives it back: one number.
 
+/// No attempt has this number.
+const OTHERS: u64 = !0xffff;
+
 /// What is watched: the end or the output of one container of one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Token {
@@ -13,9 +16,18 @@ impl Token {
         self.id << 16 | (self.container as u64 & 0x7fff) << 1 | u64::from(self.is_output)
     }
 
-    pub(crate) fn unpack(packed: u64) -> Self {
+    /// The number for something that belongs to no attempt.
+    pub(crate) fn of_other(name: u16) -> u64 {
+        OTHERS | u64::from(name)
+    }
+
+    /// What a number means: something of an attempt, or the name of something else.
+    pub(crate) fn unpack(packed: u64) -> Result<Self, u16> {
+        if packed & OTHERS == OTHERS {
+            return Err(u16::try_from(packed & !OTHERS).unwrap_or(u16::MAX));
+        }
         let container = usize::try_from(packed >> 1 & 0x7fff).unwrap_or(0);
-        Self { id: packed >> 16, container, is_output: packed & 1 == 1 }
+        Ok(Self { id: packed >> 16, container, is_output: packed & 1 == 1 })
     }
 }
 
@@ -29,7 +41,8 @@ mod tests {
             Token { id: 0, container: 0, is_output: false },
             Token { id: 1 << 40, container: 300, is_output: true },
         ] {
-            assert_eq!(Token::unpack(token.pack()), token);
+            assert_eq!(Token::unpack(token.pack()), Ok(token));
         }
+        assert_eq!(Token::unpack(Token::of_other(7)), Err(7));
     }
 }

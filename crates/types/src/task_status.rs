@@ -127,6 +127,9 @@ pub struct TaskStatus {
     /// Any document the addon reports as its result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
+    /// Place of the last report that was taken, so that older ones change nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub report_sequence: Option<ReportSequence>,
     /// Files kept with the task, such as logs.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
@@ -262,6 +265,16 @@ words! {
     }
 }
 
+/// Place of a report among those of its attempt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ReportSequence {
+    /// The attempt that reported.
+    pub attempt: u32,
+    /// The number it gave the report.
+    pub sequence: u64,
+}
+
 /// A file kept with the task.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Attachment {
@@ -336,6 +349,7 @@ mod tests {
             "total": 100,
             "completed": 42,
             "result": {"any": "document"},
+            "reportSequence": {"attempt": 2, "sequence": 7},
             "attached": [{"name": "addon.log", "size": 12, "activity": 1}],
             "waitingFor": {"reason": "Dependency", "message": "task analyze-7 must complete first"},
             "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-15T14:00:00Z"}],

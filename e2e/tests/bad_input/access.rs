@@ -88,12 +88,13 @@ fn requests_for_tokens_that_make_no_sense_are_refused() {
     let place = Place::new();
     for (wanted, code, reason, word) in [
         (json!({"name": "x", "role": "king"}), 400, "BadRequest", "king"),
+        (json!({"name": "x", "role": "addon"}), 400, "BadRequest", "addon"),
         (json!({"name": "x"}), 400, "BadRequest", "role"),
         (json!({"role": "viewer"}), 400, "BadRequest", "name"),
         (json!({"name": "x", "role": "viewer", "nonsense": 1}), 400, "BadRequest", "nonsense"),
         (json!([]), 400, "BadRequest", "token"),
         (json!({"name": "Not A Name", "role": "viewer"}), 422, "Invalid", "Not A Name"),
-        (json!({"name": "admin", "role": "viewer"}), 422, "Invalid", "already"),
+        (json!({"name": "admin", "role": "viewer"}), 409, "AlreadyExists", "already"),
         (json!({"name": "x", "role": "viewer", "lifetimeSeconds": 0}), 422, "Invalid", "lifetime"),
     ] {
         let before = place.http().get("/tokens").json();

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use muster_types::task::Subject;
 use serde::{Deserialize, Serialize};
 
 use crate::refusal::Refusal;
@@ -20,10 +21,14 @@ pub enum Role {
     Editor,
     /// Read objects.
     Viewer,
+    /// One attempt at one task: read it and its subject, write its report and its files. Nobody makes such a token by
+    /// hand, so it is not read from anywhere.
+    #[serde(skip_deserializing)]
+    Addon,
 }
 
 impl Role {
-    /// All roles, strongest first.
+    /// The roles that tokens can be made for, strongest first.
     pub const ALL: [Self; 3] = [Self::Admin, Self::Editor, Self::Viewer];
 }
 
@@ -33,6 +38,7 @@ impl fmt::Display for Role {
             Self::Admin => "admin",
             Self::Editor => "editor",
             Self::Viewer => "viewer",
+            Self::Addon => "addon",
         })
     }
 }
@@ -55,10 +61,25 @@ pub struct User {
     pub name: String,
     /// What it may do.
     pub role: Role,
+    /// The one attempt it speaks for, if it is an addon.
+    pub bound: Option<Bound>,
+}
+
+/// The attempt that a token was made for, which holds now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bound {
+    /// Namespace of the task.
+    pub namespace: String,
+    /// Name of the task.
+    pub task: String,
+    /// Number of the attempt.
+    pub attempt: u32,
+    /// What the task is about.
+    pub subject: Option<Subject>,
 }
 
 /// What is asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ask<'a> {
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`.
     pub verb: &'a str,
@@ -66,30 +87,60 @@ pub struct Ask<'a> {
     pub group: &'a str,
     /// Plural, with `/subresource` where there is one.
     pub resource: &'a str,
+    /// Namespace; empty for all of them, and for what has none.
+    pub namespace: &'a str,
+    /// Name; empty for a collection.
+    pub name: &'a str,
 }
 
 /// The resource name that stands for access tokens.
 pub const TOKENS: &str = "tokens";
 
+/// The group of access tokens.
+pub const TOKENS_GROUP: &str = "auth.muster.dev";
+/// What the attempt's own token may do everything with.
+pub const ADDON_PARTS: [&str; 3] = ["tasks/report", "tasks/attachments", "tasks/bucket"];
+
 /// Decides.
-pub fn allows(role: Role, ask: &Ask<'_>) -> bool {
+pub fn allows(user: &User, ask: &Ask<'_>) -> bool {
     let reads = matches!(ask.verb, "get" | "list" | "watch");
-    match role {
-        Role::Admin => true,
-        Role::Editor => ask.group != "auth.muster.dev",
-        Role::Viewer => reads && ask.group != "auth.muster.dev",
+    match (user.role, &user.bound) {
+        (Role::Admin, _) => true,
+        (Role::Editor, _) => ask.group != TOKENS_GROUP,
+        (Role::Viewer, _) => reads && ask.group != TOKENS_GROUP,
+        (Role::Addon, Some(bound)) => bound.allows(ask),
+        (Role::Addon, None) => false,
+    }
+}
+
+impl Bound {
+    fn allows(&self, ask: &Ask<'_>) -> bool {
+        let subject = self.subject.as_ref().filter(|subject| subject.kind == "Application");
+        ask.group == "muster.dev"
+            && ask.namespace == self.namespace
+            && match (ask.resource, ask.verb) {
+                ("tasks", "get") => ask.name == self.task,
+                ("applications", "get") => subject.is_some_and(|subject| subject.name == ask.name),
+                (part, "get" | "create" | "update" | "delete") => {
+                    ADDON_PARTS.contains(&part) && ask.name == self.task
+                }
+                _ => false,
+            }
     }
 }
 
 /// Decides, with the words of a refusal.
 pub fn authorize(user: &User, ask: &Ask<'_>) -> Result<(), Refusal> {
-    if allows(user.role, ask) {
+    if allows(user, ask) {
         return Ok(());
     }
-    let Ask { verb, group, resource } = ask;
+    let Ask { verb, group, resource, .. } = ask;
+    let advice = match user.role {
+        Role::Addon => "the token of an attempt opens its own task, its subject and what it reports",
+        Role::Admin | Role::Editor | Role::Viewer => "ask an admin for a token with another role",
+    };
     Err(Refusal::forbidden(format!(
-        "{resource}.{group} is forbidden: user \"{}\" with role {} cannot {verb} resource \"{resource}\"; \
-         ask an admin for a token with another role",
+        "{resource}.{group} is forbidden: user \"{}\" with role {} cannot {verb} resource \"{resource}\"; {advice}",
         user.name, user.role
     )))
 }
@@ -99,7 +150,58 @@ mod tests {
     use super::*;
 
     fn may(role: Role, verb: &str, group: &str) -> bool {
-        allows(role, &Ask { verb, group, resource: "tasks" })
+        let user = User { name: "someone".to_owned(), role, bound: None };
+        allows(&user, &Ask { verb, group, resource: "tasks", ..Ask::default() })
+    }
+
+    fn addon_may(verb: &str, resource: &str, namespace: &str, name: &str) -> bool {
+        let subject = Subject { kind: "Application".to_owned(), name: "inventory".to_owned() };
+        let bound =
+            Bound { namespace: "ns".to_owned(), task: "own".to_owned(), attempt: 1, subject: Some(subject) };
+        let user = User { name: "addon".to_owned(), role: Role::Addon, bound: Some(bound) };
+        allows(&user, &Ask { verb, group: "muster.dev", resource, namespace, name })
+    }
+
+    #[test]
+    fn an_addon_reads_its_task_and_its_subject_and_no_other() {
+        assert!(addon_may("get", "tasks", "ns", "own"));
+        assert!(addon_may("get", "applications", "ns", "inventory"));
+        for (verb, resource, namespace, name) in [
+            ("get", "tasks", "ns", "other"),
+            ("get", "tasks", "other", "own"),
+            ("list", "tasks", "ns", ""),
+            ("watch", "tasks", "ns", "own"),
+            ("patch", "tasks", "ns", "own"),
+            ("delete", "tasks", "ns", "own"),
+            ("get", "applications", "ns", "billing"),
+            ("patch", "applications", "ns", "inventory"),
+            ("get", "taskkinds", "ns", "inventory"),
+            ("update", "tasks/status", "ns", "own"),
+            ("create", "tasks/retry", "ns", "own"),
+        ] {
+            assert!(!addon_may(verb, resource, namespace, name), "{verb} {resource} {namespace}/{name}");
+        }
+    }
+
+    #[test]
+    fn an_addon_writes_its_own_report_and_files() {
+        for part in ADDON_PARTS {
+            for verb in ["get", "create", "update", "delete"] {
+                assert!(addon_may(verb, part, "ns", "own"), "{verb} {part}");
+                assert!(!addon_may(verb, part, "ns", "other"), "{verb} {part}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_addon_that_is_bound_to_nothing_may_do_nothing() {
+        assert!(!may(Role::Addon, "get", "muster.dev"));
+    }
+
+    #[test]
+    fn nobody_can_ask_for_a_token_of_an_addon() {
+        assert!("addon".parse::<Role>().is_err());
+        assert!(serde_json::from_str::<Role>("\"addon\"").is_err());
     }
 
     #[test]

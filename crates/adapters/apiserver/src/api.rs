@@ -9,27 +9,26 @@ use hyper::header::AUTHORIZATION;
 use hyper::{HeaderMap, Method, Request, StatusCode};
 use muster_ports::clock::Clock;
 use muster_ports::store::Store;
-use serde::Deserialize;
-use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use crate::access::{Ask, Role, TOKENS, User, authorize};
+use crate::access::{User, authorize};
 use crate::call::Call;
 use crate::continuation::Continuations;
 use crate::kind::Part;
 use crate::metrics::Metrics;
-use crate::negotiate::{aggregated_discovery, choose_form};
+use crate::negotiate::choose_form;
 use crate::options::Options;
+use crate::parts::Parts;
+use crate::query::Query;
 use crate::rates::Rates;
 use crate::refusal::Refusal;
 use crate::registry::Registry;
 use crate::respond::{self, Reply};
 use crate::shutdown::Shutdown;
-use crate::strict;
+use crate::subresources::{self, Subresource, TaskCall};
 use crate::target::{ResourcePath, Target, parse_target};
 use crate::tokens::Tokens;
-use crate::verbs;
-use crate::{discovery, namespaces, openapi, openapi_v2, reviews};
+use crate::{attempt_tokens, discovery, namespaces, openapi, reviews, verbs};
 
 /// Limits and habits of the server.
 #[derive(Debug, Clone)]
@@ -46,6 +45,8 @@ pub struct Settings {
     pub body_timeout: Duration,
     /// How often a watch says where it is.
     pub bookmark_every: Duration,
+    /// Largest file that is taken.
+    pub max_file: u64,
 }
 
 impl Default for Settings {
@@ -57,6 +58,7 @@ impl Default for Settings {
             requests_per_second: 20_000,
             body_timeout: Duration::from_secs(30),
             bookmark_every: Duration::from_mins(1),
+            max_file: 1 << 30,
         }
     }
 }
@@ -71,10 +73,11 @@ pub struct Api {
     pub(crate) continuations: Continuations,
     pub(crate) watches: Arc<Semaphore>,
     pub(crate) shutdown: Shutdown,
-    rates: Rates,
-    metrics: Metrics,
+    pub(crate) parts: Parts,
+    pub(crate) metrics: Metrics,
     /// Discovery and OpenAPI documents by path; the kinds do not change while the server runs.
-    openapi_index: String,
+    pub(crate) openapi_index: String,
+    rates: Rates,
 }
 
 impl Api {
@@ -85,6 +88,7 @@ impl Api {
         clock: Arc<dyn Clock>,
         settings: Settings,
         shutdown: Shutdown,
+        parts: Parts,
     ) -> Arc<Self> {
         Arc::new(Self {
             openapi_index: openapi::index(&registry).to_string(),
@@ -98,6 +102,7 @@ impl Api {
             metrics: Metrics::default(),
             settings,
             shutdown,
+            parts,
         })
     }
 
@@ -109,7 +114,7 @@ impl Api {
     /// Answers a request. Never fails: a refusal is an answer.
     pub async fn handle<B>(self: Arc<Self>, request: Request<B>) -> Reply
     where
-        B: hyper::body::Body<Data = Bytes> + Send,
+        B: hyper::body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let started = Instant::now();
@@ -132,7 +137,7 @@ impl Api {
 
     async fn answer<B>(self: &Arc<Self>, request: Request<B>, label: &mut Label) -> Result<Reply, Refusal>
     where
-        B: hyper::body::Body<Data = Bytes> + Send,
+        B: hyper::body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (head, body) = request.into_parts();
@@ -157,16 +162,22 @@ impl Api {
             Target::Resource(path) => {
                 let query = head.uri.query().unwrap_or_default();
                 let options = Options::parse(query)?;
-                let verb = verb_of(&head.method, &path, &options)?;
+                let subresource = subresources::find(&path);
+                let verb = match subresource {
+                    Some(subresource) => subresource.verb_of(&head.method)?,
+                    None => verb_of(&head.method, &path, &options)?,
+                };
                 label.verb = verb;
-                self.resource(verb, path, options, user, head.headers, body, label).await
+                let query = Query::parse(query);
+                let wanted = Wanted { verb, subresource, path, options, query, user, headers: head.headers };
+                self.resource(wanted, body, label).await
             }
             Target::Tokens(name) => {
                 label.verb = "tokens";
                 let body = self.read_body(body).await?;
                 self.token_request(&head.method, name, &user, &body).await
             }
-            document if is_read => self.document(&document, &head.headers),
+            document if is_read => self.document(&document, &user, &head.headers),
             Target::Unknown => Err(Refusal::no_such_path()),
             _ => Err(Refusal::method_not_allowed()),
         }
@@ -182,15 +193,25 @@ impl Api {
                 "Unauthorized: send a bearer token; `muster token create` makes one",
             ));
         };
-        self.tokens.authenticate(secret.trim(), &*self.clock).ok_or_else(|| {
+        let secret = secret.trim();
+        let of_attempt = secret.starts_with(attempt_tokens::PREFIX);
+        let user = match &self.parts.attempt_tokens {
+            Some(tokens) if of_attempt => tokens.verify(secret),
+            _ => self.tokens.authenticate(secret, &*self.clock),
+        };
+        user.ok_or_else(|| {
             self.metrics.turned_away("bad token");
-            Refusal::unauthorized("Unauthorized: the token is unknown, expired or revoked")
+            Refusal::unauthorized(if of_attempt {
+                "Unauthorized: the attempt that this token was made for does not run, or has expired"
+            } else {
+                "Unauthorized: the token is unknown, expired or revoked"
+            })
         })
     }
 
-    async fn read_body<B>(&self, body: B) -> Result<Bytes, Refusal>
+    pub(crate) async fn read_body<B>(&self, body: B) -> Result<Bytes, Refusal>
     where
-        B: hyper::body::Body<Data = Bytes> + Send,
+        B: hyper::body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let most = self.settings.max_body;
@@ -207,21 +228,17 @@ impl Api {
         }
     }
 
-    #[allow(clippy::too_many_arguments, reason = "the parts of one request, taken apart once")]
     async fn resource<B>(
         self: &Arc<Self>,
-        verb: &'static str,
-        path: ResourcePath,
-        options: Options,
-        user: User,
-        headers: HeaderMap,
+        wanted: Wanted,
         body: B,
         label: &mut Label,
     ) -> Result<Reply, Refusal>
     where
-        B: hyper::body::Body<Data = Bytes> + Send,
+        B: hyper::body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        let Wanted { verb, subresource, path, options, query, user, headers } = wanted;
         if verb == "create" && path.name.is_none() && discovery::is_review(&path.group, &path.plural) {
             let body = self.read_body(body).await?;
             let question = reviews::read(&headers, &body)?;
@@ -230,6 +247,7 @@ impl Api {
                 .unwrap_or_else(|| Err(Refusal::no_such_path()))
                 .map(|answer| respond::document(StatusCode::CREATED, &answer));
         }
+        authorize(&user, &path.ask(verb, &path.resource()))?;
         if namespaces::are_meant(&path) {
             return namespaces::answer(self, verb, path.name.as_deref(), &options)
                 .map(|answer| respond::document(StatusCode::OK, &answer));
@@ -237,10 +255,10 @@ impl Api {
         let kind = self.registry.find(&path.group, &path.version, &path.plural);
         let kind = kind.ok_or_else(Refusal::no_such_path)?.clone();
         label.resource.clone_from(&kind.info().plural);
-        authorize(&user, &Ask { verb, group: &path.group, resource: &path.plural })?;
         let part = match path.subresource.as_deref() {
             None => Part::Main,
-            Some("status") if kind.info().has_status => Part::Status,
+            Some("status") if kind.info().has_status && path.rest.is_empty() => Part::Status,
+            Some(_) if subresource.is_some() => Part::Main,
             Some(_) => return Err(Refusal::no_such_path()),
         };
         let namespace = match (kind.info().namespaced, path.namespace) {
@@ -256,9 +274,17 @@ impl Api {
         if kind.info().namespaced && namespace.is_none() && path.name.is_some() {
             return Err(Refusal::no_such_path());
         }
+        let (api, name) = (self.clone(), path.name);
+        if let Some(subresource) = subresource {
+            label.resource = format!("{}/{}", kind.info().plural, subresource.name);
+            let (namespace, name) = (namespace.unwrap_or_default(), name.unwrap_or_default());
+            let (rest, folder) = (path.rest, path.folder);
+            let call =
+                TaskCall { api, kind, namespace, name, verb, rest, folder, query, options, user, headers };
+            let body = body.map_err(std::io::Error::other).boxed_unsync();
+            return subresources::answer(subresource, call, body).await;
+        }
         let form = choose_form(&headers)?;
-        let api = self.clone();
-        let name = path.name;
         let mut call =
             Call { api, kind, namespace, name, part, options, form, user, headers, warnings: Vec::new() };
         let mut reply = self.carry_out(verb, &mut call, body).await?;
@@ -268,7 +294,7 @@ impl Api {
 
     async fn carry_out<B>(&self, verb: &'static str, call: &mut Call, body: B) -> Result<Reply, Refusal>
     where
-        B: hyper::body::Body<Data = Bytes> + Send,
+        B: hyper::body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         match verb {
@@ -296,106 +322,17 @@ impl Api {
             _ => Err(Refusal::method_not_allowed()),
         }
     }
+}
 
-    /// What anybody may ask.
-    fn public(&self, target: &Target, query: &str) -> Reply {
-        match target {
-            Target::Health(_) if self.shutdown.is_requested() => {
-                respond::text(StatusCode::SERVICE_UNAVAILABLE, "shutting down")
-            }
-            Target::Health(probe) if query.contains("verbose") => respond::text(
-                StatusCode::OK,
-                format!(
-                    "[+]store ok: revision {}, durability fsync\n{probe} check passed\n",
-                    self.store.revision()
-                ),
-            ),
-            Target::Health(_) => respond::text(StatusCode::OK, "ok"),
-            _ => respond::document(StatusCode::OK, &version()),
-        }
-    }
-
-    fn document(&self, target: &Target, headers: &HeaderMap) -> Result<Reply, Refusal> {
-        let registry = &self.registry;
-        let found = match target {
-            Target::CoreVersions | Target::Groups => {
-                let core = *target == Target::CoreVersions;
-                if let Some(version) = aggregated_discovery(headers) {
-                    let document = discovery::aggregated(registry, version, core);
-                    let mut reply = respond::document(StatusCode::OK, &document);
-                    let content_type = format!(
-                        "application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
-                    );
-                    if let Ok(value) = content_type.parse() {
-                        reply.headers_mut().insert(hyper::header::CONTENT_TYPE, value);
-                    }
-                    return Ok(reply);
-                }
-                Some(if core { discovery::core_versions() } else { discovery::groups(registry) })
-            }
-            Target::Group(name) => discovery::group(registry, name),
-            Target::Resources { group, version } => discovery::resources(registry, group, version),
-            Target::OpenApiIndex => return Ok(respond::json(StatusCode::OK, self.openapi_index.clone())),
-            Target::OpenApi { group, version } => openapi::document(registry, group, version),
-            Target::OldOpenApi => return Ok(openapi_v2::document(registry, headers)),
-            Target::Metrics => {
-                self.metrics.watches.set(
-                    i64::try_from(self.settings.max_watches - self.watches.available_permits())
-                        .unwrap_or(i64::MAX),
-                );
-                let text = self.metrics.render(&self.store);
-                let mut reply = respond::text(StatusCode::OK, text);
-                let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-                reply.headers_mut().insert(
-                    hyper::header::CONTENT_TYPE,
-                    hyper::header::HeaderValue::from_static(content_type),
-                );
-                return Ok(reply);
-            }
-            _ => None,
-        };
-        found.map(|document| respond::document(StatusCode::OK, &document)).ok_or_else(Refusal::no_such_path)
-    }
-
-    async fn token_request(
-        &self,
-        method: &Method,
-        name: Option<String>,
-        user: &User,
-        body: &[u8],
-    ) -> Result<Reply, Refusal> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase", deny_unknown_fields)]
-        struct Wanted {
-            name: String,
-            role: Role,
-            lifetime_seconds: Option<i64>,
-        }
-        let verb = match (method, &name) {
-            (&Method::GET, None) => "list",
-            (&Method::POST, None) => "create",
-            (&Method::DELETE, Some(_)) => "delete",
-            _ => return Err(Refusal::method_not_allowed()),
-        };
-        authorize(user, &Ask { verb, group: "auth.muster.dev", resource: TOKENS })?;
-        match name {
-            None if verb == "list" => Ok(respond::document(StatusCode::OK, &self.tokens.list())),
-            None => {
-                let wanted: Wanted = strict::from_slice(body).map_err(|error| {
-                    Refusal::bad_request(format!("the body is not a token request: {error}"))
-                })?;
-                let now = self.clock.now();
-                let made =
-                    self.tokens.create(&wanted.name, wanted.role, wanted.lifetime_seconds, now).await?;
-                let answer = json!({ "name": wanted.name, "role": wanted.role, "token": made });
-                Ok(respond::document(StatusCode::CREATED, &answer))
-            }
-            Some(name) => {
-                self.tokens.revoke(&name).await?;
-                Ok(respond::document(StatusCode::OK, &json!({ "name": name, "revoked": true })))
-            }
-        }
-    }
+/// A request on a resource, taken apart once.
+struct Wanted {
+    verb: &'static str,
+    subresource: Option<&'static Subresource>,
+    path: ResourcePath,
+    options: Options,
+    query: Query,
+    user: User,
+    headers: HeaderMap,
 }
 
 /// What a request is counted as.
@@ -418,20 +355,4 @@ fn verb_of(method: &Method, path: &ResourcePath, options: &Options) -> Result<&'
         ("DELETE", false) => Ok("deletecollection"),
         _ => Err(Refusal::method_not_allowed()),
     }
-}
-
-/// What `/version` says. The numbers are those of the Kubernetes API conventions that are followed.
-fn version() -> Value {
-    json!({
-        "major": "1",
-        "minor": "36",
-        "gitVersion": concat!("v1.36.0+muster-", env!("CARGO_PKG_VERSION")),
-        "gitCommit": "",
-        "gitTreeState": "",
-        "buildDate": "",
-        "goVersion": "",
-        "compiler": "rustc",
-        "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
-        "muster": env!("CARGO_PKG_VERSION"),
-    })
 }

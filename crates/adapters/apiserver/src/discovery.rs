@@ -3,9 +3,11 @@
 use muster_types::names::CATEGORY;
 use serde_json::{Value, json};
 
+use crate::access::{TOKENS, TOKENS_GROUP};
 use crate::kind::KindInfo;
 use crate::namespaces;
 use crate::registry::Registry;
+use crate::subresources;
 
 const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
@@ -50,6 +52,12 @@ pub fn resources(registry: &Registry, group: &str, version: &str) -> Option<Valu
                 "kind": kind.kind, "verbs": ["get", "patch", "update"],
             }));
         }
+        list.extend(subresources::of(kind).map(|subresource| {
+            json!({
+                "name": format!("{}/{}", kind.plural, subresource.name), "singularName": "",
+                "namespaced": kind.namespaced, "kind": subresource.kind, "verbs": subresource.verbs,
+            })
+        }));
     }
     if group.is_empty() && version == "v1" {
         list.push(json!({
@@ -125,17 +133,23 @@ fn aggregated_group(registry: &Registry, group: &str, version: &str) -> Value {
         .filter(|info| info.group == group && info.version == version)
         .map(|info| {
             let response = response_kind(group, version, &info.kind);
-            let mut subresources = Vec::new();
+            let mut parts = Vec::new();
             if info.has_status {
-                subresources.push(json!({
+                parts.push(json!({
                     "subresource": "status", "responseKind": response, "verbs": ["get", "patch", "update"],
                 }));
             }
+            parts.extend(subresources::of(info).map(|subresource| {
+                json!({
+                    "subresource": subresource.name, "verbs": subresource.verbs,
+                    "responseKind": response_kind(group, version, subresource.kind),
+                })
+            }));
             json!({
                 "resource": info.plural, "responseKind": response,
                 "scope": if info.namespaced { "Namespaced" } else { "Cluster" },
                 "singularResource": info.singular, "verbs": VERBS, "shortNames": info.short_names,
-                "categories": [CATEGORY], "subresources": subresources,
+                "categories": [CATEGORY], "subresources": parts,
             })
         })
         .collect();
@@ -162,4 +176,21 @@ fn response_kind(group: &str, version: &str, kind: &str) -> Value {
 /// True if the path is a question, not a kind.
 pub fn is_review(group: &str, plural: &str) -> bool {
     REVIEWS.iter().any(|(of, name, _)| *of == group && *name == plural)
+}
+
+/// True if there is such a resource, or such a subresource of one.
+pub fn serves(registry: &Registry, group: &str, resource: &str, subresource: &str) -> bool {
+    let is_group = |of: &str| group == "*" || group == of;
+    let part_is_served = |info: &KindInfo| match subresource {
+        "" | "*" => true,
+        "status" => info.has_status,
+        name => subresources::of(info).any(|subresource| subresource.name == name),
+    };
+    resource == "*"
+        || (resource == "namespaces" && is_group("") && subresource.is_empty())
+        || (resource == TOKENS && group == TOKENS_GROUP)
+        || registry
+            .kinds()
+            .map(|kind| kind.info())
+            .any(|info| info.plural == resource && is_group(&info.group) && part_is_served(info))
 }

@@ -15,6 +15,7 @@ pub struct Metrics {
     requests: Family<RequestLabels, Counter>,
     durations: Family<VerbLabels, Histogram>,
     refused: Family<ReasonLabels, Counter>,
+    reports_ignored: Family<WhyLabels, Counter>,
     /// Open watches.
     pub watches: Gauge,
 }
@@ -36,6 +37,11 @@ struct ReasonLabels {
     reason: &'static str,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct WhyLabels {
+    why: &'static str,
+}
+
 impl Default for Metrics {
     fn default() -> Self {
         let mut registry = Registry::default();
@@ -51,7 +57,13 @@ impl Default for Metrics {
         );
         registry.register("muster_requests_refused", "Requests turned away at the door", refused.clone());
         registry.register("muster_watches", "Open watches", watches.clone());
-        Self { registry, requests, durations, refused, watches }
+        let reports_ignored = Family::default();
+        registry.register(
+            "muster_reports_ignored",
+            "Reports that came too late, by an older attempt or after a later report",
+            reports_ignored.clone(),
+        );
+        Self { registry, requests, durations, refused, reports_ignored, watches }
     }
 }
 
@@ -68,6 +80,11 @@ impl Metrics {
     /// Counts a request that did not get past the door.
     pub fn turned_away(&self, reason: &'static str) {
         self.refused.get_or_create(&ReasonLabels { reason }).inc();
+    }
+
+    /// Counts a report that came too late.
+    pub fn report_ignored(&self, why: &'static str) {
+        self.reports_ignored.get_or_create(&WhyLabels { why }).inc();
     }
 
     /// The text of `/metrics`.

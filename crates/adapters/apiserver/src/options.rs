@@ -231,15 +231,18 @@ impl DeleteOptions {
     }
 }
 
-fn refuse(name: &str, why: &str) -> Refusal {
+/// A parameter that makes no sense.
+pub fn refuse(name: &str, why: &str) -> Refusal {
     Refusal::bad_request(format!("query parameter {name}: {why}"))
 }
 
-fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, Refusal> {
+/// A parameter that is a number.
+pub fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, Refusal> {
     value.parse().map_err(|_| refuse(name, &format!("\"{value}\" is not a number in range")))
 }
 
-fn boolean(name: &str, value: &str) -> Result<bool, Refusal> {
+/// A parameter that is true or false.
+pub fn boolean(name: &str, value: &str) -> Result<bool, Refusal> {
     match value {
         "true" | "1" => Ok(true),
         "false" | "0" => Ok(false),

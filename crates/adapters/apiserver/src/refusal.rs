@@ -147,6 +147,11 @@ impl Refusal {
         Self::new(StatusCode::CONFLICT, "AlreadyExists", message).about(kind, name)
     }
 
+    /// 409 for a name of something that is not an object of a kind.
+    pub fn taken(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, "AlreadyExists", message)
+    }
+
     /// 409: somebody else was faster.
     pub fn conflict(kind: &KindInfo, name: &str, why: impl fmt::Display) -> Self {
         let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", kind.qualified());

@@ -3,8 +3,9 @@
 use hyper::HeaderMap;
 use serde_json::{Value, json};
 
-use crate::access::{Ask, Role, User, allows};
+use crate::access::{ADDON_PARTS, Ask, Bound, Role, User, allows};
 use crate::api::Api;
+use crate::discovery;
 use crate::negotiate::{media_type, parse_yaml};
 use crate::protobuf::Envelope;
 use crate::refusal::Refusal;
@@ -63,25 +64,30 @@ pub fn answer(
 fn access(api: &Api, user: &User, body: &Value) -> Result<Value, Refusal> {
     let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (allowed, reason) = if body.pointer("/spec/resourceAttributes").is_some_and(Value::is_object) {
-        let (verb, group, resource) = (
-            text("/spec/resourceAttributes/verb"),
-            text("/spec/resourceAttributes/group"),
-            text("/spec/resourceAttributes/resource"),
-        );
-        let served = resource == "*"
-            || api
-                .registry
-                .kinds()
-                .any(|kind| kind.info().plural == resource && (group == "*" || kind.info().group == group));
-        let ask = Ask { verb, group, resource };
-        if served || group == "auth.muster.dev" {
-            (allows(user.role, &ask), format!("role {}", user.role))
+        let attribute = |name: &str| text(&format!("/spec/resourceAttributes/{name}"));
+        let (group, resource, subresource) =
+            (attribute("group"), attribute("resource"), attribute("subresource"));
+        let whole =
+            if subresource.is_empty() { resource.to_owned() } else { format!("{resource}/{subresource}") };
+        let ask = Ask {
+            verb: attribute("verb"),
+            group,
+            resource: &whole,
+            namespace: attribute("namespace"),
+            name: attribute("name"),
+        };
+        if discovery::serves(&api.registry, group, resource, subresource) {
+            (allows(user, &ask), format!("role {}", user.role))
         } else {
             (user.role == Role::Admin, "this server does not serve that resource".to_owned())
         }
     } else if body.pointer("/spec/nonResourceAttributes").is_some_and(Value::is_object) {
         (
-            text("/spec/nonResourceAttributes/verb") == "get" || user.role == Role::Admin,
+            may_reach(
+                user,
+                text("/spec/nonResourceAttributes/verb"),
+                text("/spec/nonResourceAttributes/path"),
+            ),
             format!("role {}", user.role),
         )
     } else {
@@ -94,19 +100,52 @@ fn access(api: &Api, user: &User, body: &Value) -> Result<Value, Refusal> {
     Ok(answer)
 }
 
+/// Paths that are no resources are for reading; metrics are not for addons.
+fn may_reach(user: &User, verb: &str, path: &str) -> bool {
+    match user.role {
+        Role::Admin => true,
+        Role::Editor | Role::Viewer => verb == "get",
+        Role::Addon => verb == "get" && !path.starts_with("/metrics"),
+    }
+}
+
 fn rules(user: &User, body: &Value) -> Value {
-    let verbs: &[&str] = match user.role {
-        Role::Admin => &["*"],
-        Role::Editor => &["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"],
-        Role::Viewer => &["get", "list", "watch"],
+    let everything = |verbs: &[&str]| json!([{ "verbs": verbs, "apiGroups": ["*"], "resources": ["*"] }]);
+    let resources = match (user.role, &user.bound) {
+        (Role::Admin, _) => everything(&["*"]),
+        (Role::Editor, _) => {
+            everything(&["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"])
+        }
+        (Role::Viewer, _) => everything(&["get", "list", "watch"]),
+        (Role::Addon, Some(bound)) => rules_of_addon(bound, body),
+        (Role::Addon, None) => json!([]),
     };
     let mut answer = body.clone();
     answer["status"] = json!({
-        "resourceRules": [{ "verbs": verbs, "apiGroups": ["*"], "resources": ["*"] }],
+        "resourceRules": resources,
         "nonResourceRules": [{ "verbs": ["get"], "nonResourceURLs": ["*"] }],
         "incomplete": false,
     });
     answer
+}
+
+fn rules_of_addon(bound: &Bound, body: &Value) -> Value {
+    if body.pointer("/spec/namespace").and_then(Value::as_str) != Some(&bound.namespace) {
+        return json!([]);
+    }
+    let rule = |verbs: &[&str], resources: &[&str], name: &str| {
+        json!({
+            "verbs": verbs, "apiGroups": ["muster.dev"], "resources": resources, "resourceNames": [name],
+        })
+    };
+    let mut rules = vec![
+        rule(&["get"], &["tasks"], &bound.task),
+        rule(&["get", "create", "update", "delete"], &ADDON_PARTS, &bound.task),
+    ];
+    if let Some(subject) = bound.subject.as_ref().filter(|subject| subject.kind == "Application") {
+        rules.push(rule(&["get"], &["applications"], &subject.name));
+    }
+    Value::Array(rules)
 }
 
 fn whoami(user: &User, body: &Value) -> Value {

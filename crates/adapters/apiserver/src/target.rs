@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::access::Ask;
+
 /// The meaning of a request path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
@@ -79,6 +81,31 @@ pub struct ResourcePath {
     pub name: Option<String>,
     /// Subresource, if the path names one.
     pub subresource: Option<String>,
+    /// What follows the subresource.
+    pub rest: Vec<String>,
+    /// The path ends in `/`.
+    pub folder: bool,
+}
+
+impl ResourcePath {
+    /// What access is decided on.
+    pub fn ask<'a>(&'a self, verb: &'a str, resource: &'a str) -> Ask<'a> {
+        Ask {
+            verb,
+            group: &self.group,
+            resource,
+            namespace: self.namespace.as_deref().unwrap_or_default(),
+            name: self.name.as_deref().unwrap_or_default(),
+        }
+    }
+
+    /// The plural, with `/subresource` where there is one.
+    pub fn resource(&self) -> String {
+        match &self.subresource {
+            None => self.plural.clone(),
+            Some(subresource) => format!("{}/{subresource}", self.plural),
+        }
+    }
 }
 
 /// Reads a path. Percent-encoding is undone per segment.
@@ -91,6 +118,7 @@ pub fn parse_target(path: &str) -> Target {
     else {
         return Target::Unknown;
     };
+    let folder = path.ends_with('/');
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
     match segments.as_slice() {
         ["api"] => Target::CoreVersions,
@@ -100,8 +128,8 @@ pub fn parse_target(path: &str) -> Target {
         ["apis", group, version] => {
             Target::Resources { group: (*group).to_owned(), version: (*version).to_owned() }
         }
-        ["api", version, rest @ ..] => resource_path("", version, rest),
-        ["apis", group, version, rest @ ..] => resource_path(group, version, rest),
+        ["api", version, rest @ ..] => resource_path("", version, rest, folder),
+        ["apis", group, version, rest @ ..] => resource_path(group, version, rest, folder),
         ["openapi", "v3"] => Target::OpenApiIndex,
         ["openapi", "v3", "api", version] => {
             Target::OpenApi { group: String::new(), version: (*version).to_owned() }
@@ -121,18 +149,18 @@ pub fn parse_target(path: &str) -> Target {
     }
 }
 
-fn resource_path(group: &str, version: &str, rest: &[&str]) -> Target {
+fn resource_path(group: &str, version: &str, rest: &[&str], folder: bool) -> Target {
     let (namespace, rest) = match rest {
         // `/api/v1/namespaces` and `/api/v1/namespaces/{name}` are the kind Namespace itself.
         ["namespaces"] | ["namespaces", _] => (None, rest),
         ["namespaces", namespace, rest @ ..] => (Some((*namespace).to_owned()), rest),
         _ => (None, rest),
     };
-    let (plural, name, subresource) = match rest {
-        [plural] => (plural, None, None),
-        [plural, name] => (plural, Some(*name), None),
-        [plural, name, subresource] => (plural, Some(*name), Some(*subresource)),
-        _ => return Target::Unknown,
+    let (plural, name, subresource, rest) = match rest {
+        [plural] => (plural, None, None, &[][..]),
+        [plural, name] => (plural, Some(*name), None, &[][..]),
+        [plural, name, subresource, rest @ ..] => (plural, Some(*name), Some(*subresource), rest),
+        [] => return Target::Unknown,
     };
     Target::Resource(ResourcePath {
         group: group.to_owned(),
@@ -141,6 +169,8 @@ fn resource_path(group: &str, version: &str, rest: &[&str]) -> Target {
         plural: (*plural).to_owned(),
         name: name.map(str::to_owned),
         subresource: subresource.map(str::to_owned),
+        rest: rest.iter().map(|&segment| segment.to_owned()).collect(),
+        folder,
     })
 }
 
@@ -180,6 +210,15 @@ mod tests {
         assert_eq!(
             (path.namespace.as_deref(), &*path.plural, path.name.as_deref(), path.subresource.as_deref()),
             (Some("a"), "tasks", Some("b"), Some("status"))
+        );
+    }
+
+    #[test]
+    fn what_follows_a_subresource_is_kept_with_how_it_ends() {
+        let path = resource("/apis/muster.dev/v1alpha1/namespaces/a/tasks/b/bucket/c/d%20e/");
+        assert_eq!(
+            (path.rest.as_slice(), path.folder),
+            (["c".to_owned(), "d e".to_owned()].as_slice(), true)
         );
     }
 

@@ -53,7 +53,7 @@ impl Tokens {
             Refusal::unprocessable(format!("the token name \"{name}\" is not valid: {why}"))
         })?;
         if self.exists(name) {
-            return Err(Refusal::unprocessable(format!(
+            return Err(Refusal::taken(format!(
                 "there is a token \"{name}\" already; revoke it first or choose another name"
             )));
         }
@@ -85,7 +85,7 @@ impl Tokens {
         let stored = self.store.get(&self.key(secret))?;
         let record: Record = serde_json::from_slice(stored.json()).ok()?;
         let valid = record.expires.is_none_or(|expires| expires > clock.now().0);
-        valid.then_some(User { name: record.name, role: record.role })
+        valid.then_some(User { name: record.name, role: record.role, bound: None })
     }
 
     /// All tokens, without anything secret.

@@ -111,7 +111,8 @@ impl Root {
         let (above, name) = split(key);
         let mut last = Errno::NOENT;
         for _ in 0..TRIES {
-            let folder = folders::make(self.files.as_fd(), &above).map_err(|stop| self.of_stop(key, stop))?;
+            let folder =
+                folders::make(self.files.as_fd(), &above).map_err(|stop| Self::of_stop(key, &stop))?;
             let moved = match rename(&folder, name) {
                 // A directory without files is none.
                 Err(Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => {
@@ -134,13 +135,13 @@ impl Root {
         Err(of_errno(key, last))
     }
 
-    fn of_stop(&self, key: &BlobKey, stop: Stop) -> BlobError {
+    fn of_stop(key: &BlobKey, stop: &Stop) -> BlobError {
         match stop {
             Stop::Missing => of_errno(key, Errno::NOENT),
-            Stop::Io(errno) => of_errno(key, errno),
+            Stop::Io(errno) => of_errno(key, *errno),
             Stop::NotFolder(depth) => {
                 let (above, _) = split(key);
-                let at = above.get(..=depth).map(|segments| segments.join("/"));
+                let at = above.get(..=*depth).map(|segments| segments.join("/"));
                 let at = at.and_then(|at| BlobKey::new(&at).ok());
                 BlobError::Clash(at.unwrap_or_else(|| key.clone()))
             }
@@ -152,7 +153,7 @@ impl Root {
         let (above, name) = split(key);
         match folders::walk(self.files.as_fd(), &above) {
             Err(Stop::Missing) => Ok(()),
-            Err(stop) => Err(self.of_stop(key, stop)),
+            Err(stop) => Err(Self::of_stop(key, &stop)),
             Ok(folder) => match folders::open_folder(folder.as_fd(), name) {
                 Ok(inner) => match folders::entries(inner.as_fd()) {
                     Ok(entries) if entries.is_empty() => Ok(()),

@@ -20,6 +20,7 @@ pub mod progress;
 pub mod reap;
 pub mod records;
 pub mod render;
+pub mod report;
 pub mod select;
 pub mod settings;
 pub mod view;

@@ -83,6 +83,13 @@ pub enum Hold {
         /// Its kind.
         kind: String,
     },
+    /// A task it depends on failed, and its kind needs it to succeed.
+    Failure {
+        /// Which one.
+        other: Arc<str>,
+        /// Its kind.
+        kind: String,
+    },
     /// An isolated task runs, or is first in order.
     Isolation,
     /// It is isolated itself and others run.
@@ -112,6 +119,7 @@ impl Hold {
         match self {
             Self::Unique { .. }
             | Self::Dependency { .. }
+            | Self::Failure { .. }
             | Self::Isolation
             | Self::Isolated { .. }
             | Self::Rest { .. } => State::Postponed,
@@ -125,6 +133,7 @@ impl Hold {
         match self {
             Self::Unique { .. } => "Unique",
             Self::Dependency { .. } => "Dependency",
+            Self::Failure { .. } => "DependencyFailed",
             Self::Isolation => "Isolation",
             Self::Isolated { .. } => "Isolated",
             Self::Rest { .. } => "Preempted",
@@ -141,6 +150,9 @@ impl Hold {
                 format!("task {} of the same subject and kind must end first", other.path)
             }
             Self::Dependency { other, kind } => format!("task {} ({kind}) must complete first", other.path),
+            Self::Failure { other, kind } => {
+                format!("task {other} ({kind}) failed and must succeed first; try it again or delete it")
+            }
             Self::Isolation => {
                 "an isolated task runs or is next; nothing else starts until it ended".to_owned()
             }
@@ -359,6 +371,9 @@ impl Board {
                 GroupKey::Exclusive { kind: Some(kind), .. } => self.names.get(kind).to_owned(),
                 _ => String::new(),
             };
+            if let Some(failure) = self.failure_of(blocker) {
+                return Some(Hold::Failure { other: failure.path.clone(), kind });
+            }
             return self.any_member(blocker, slot).map(|other| Hold::Dependency { other, kind });
         }
         let first = group.head().is_none_or(|head| head.2 == slot);

@@ -1,6 +1,6 @@
 //! What holds on every board, whatever happens to it in whatever order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use muster_tasks::board::Board;
 use muster_tasks::capacity::Capacity;
@@ -130,7 +130,11 @@ impl World {
             }
             Step::Kinds { turned } => {
                 let needs = if turned { [("d/a", vec!["d/b"])] } else { [("d/b", vec!["d/a"])] };
-                self.board.set_kinds(KindGraph::new(needs), BTreeMap::new());
+                self.board.set_kinds(
+                    KindGraph::new(needs),
+                    BTreeMap::new(),
+                    BTreeSet::from(["d/b".to_owned()]),
+                );
             }
             Step::Pass { later } => {
                 self.now += later;
@@ -215,6 +219,11 @@ proptest! {
         }
         for _ in 0..400 {
             world.play(&Step::Pass { later: 61 });
+            // What failed is tried again by somebody, or forgotten.
+            while let Some(uid) = world.pick(0, &[State::Failed]) {
+                world.board.forget(uid);
+                world.tasks.remove(&uid);
+            }
             while let Some(uid) = world.pick(0, &[State::Pending, State::Running]) {
                 let task = world.tasks.get_mut(&uid).expect("picked");
                 task.state = State::Succeeded;

@@ -119,16 +119,19 @@ impl Executor {
 
     /// Starts the program of one container and watches it.
     fn spawn(
-        &self,
+        &mut self,
         id: u64,
         container: usize,
         launch: &LaunchContainer,
         work: &Path,
     ) -> Result<Spawned, StartFailure> {
-        let spawned = spawn(launch, work, &self.null, &self.settings.default_path)?;
+        let spawned = spawn(launch, work, &self.null, &self.settings.default_path, &mut self.programs)?;
         let data = |is_output| epoll::EventData::new_u64(Token { id, container, is_output }.pack());
-        epoll::add(&self.epoll, &spawned.output, data(true), epoll::EventFlags::IN)
-            .and_then(|()| epoll::add(&self.epoll, &spawned.pidfd, data(false), epoll::EventFlags::IN))
+        // Told once, not as long as it is so: a program that is just being started holds copies of all descriptors for a moment,
+        // and what is closed here meanwhile would be told of over and over.
+        let once = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        epoll::add(&self.epoll, &spawned.output, data(true), once)
+            .and_then(|()| epoll::add(&self.epoll, &spawned.pidfd, data(false), once))
             .map_err(|errno| {
                 end_at_once(spawned.pid);
                 StartFailure::of_resources("follow the process", &errno.into())
@@ -137,6 +140,6 @@ impl Executor {
     }
 }
 
-pub(super) fn started_before() -> Observation {
+fn started_before() -> Observation {
     Observation::Lost { message: "it was started before and is not started twice".into() }
 }

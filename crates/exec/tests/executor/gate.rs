@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use muster_types::attempt::{Cause, Observation};
 
 use crate::yard::{LONG, Yard, codes, command, handle, launch};
@@ -100,16 +98,15 @@ fn what_cannot_start_leaves_its_place_to_the_next() {
 }
 
 #[test]
-fn what_could_never_start_does_not_wait_to_be_told_so() {
+fn what_waits_and_was_started_before_is_lost_when_its_turn_comes() {
     let mut yard = gated(1);
     yard.executor.start(launch("runs", &[("main", WAITS)]));
     std::fs::create_dir_all(yard.work("before")).expect("a test needs it");
     yard.executor.start(launch("before", &[("main", "exit 0")]));
-    yard.executor.start(command("empty", &[""]));
-    yard.executor.poll(Some(Duration::ZERO), &mut yard.facts).expect("a test needs it");
+    yard.executor.start(launch("next", &[("main", "exit 0")]));
+    go(&mut yard, "runs");
+    yard.ending("next");
     assert!(matches!(&yard.observations("before")[..], [Observation::Lost { .. }]));
-    assert_eq!(yard.start_failure("empty").0, "NoCommand");
-    assert_eq!((yard.executor.running(), yard.executor.waiting()), (1, 0));
 }
 
 #[test]

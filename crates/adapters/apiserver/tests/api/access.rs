@@ -84,7 +84,7 @@ async fn a_token_is_made_once_listed_without_its_secret_and_revoked() {
     let wanted = json!({"name": "ci", "role": "editor", "lifetimeSeconds": 60});
     let made = server.post("/tokens", &wanted).await.good();
     let secret = made["token"].as_str().unwrap();
-    server.post("/tokens", &wanted).await.refused(422);
+    server.post("/tokens", &wanted).await.refused(409);
     let listed = server.get("/tokens").await;
     assert!(!String::from_utf8_lossy(&listed.bytes).contains(secret));
     let ci = &listed.good()["items"][1];

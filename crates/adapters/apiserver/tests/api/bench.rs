@@ -12,8 +12,8 @@ use tokio::runtime::Runtime;
 use crate::good_documents::good_objects;
 use crate::server::{Answer, Ask, MERGE_PATCH, Server, TABLE, path};
 
-/// The revision of a server that holds a token and one object of each kind.
-pub const FRESH: u64 = 7;
+/// The revision of a server that holds a token, the key of attempt tokens and one object of each kind.
+pub const FRESH: u64 = 8;
 
 pub type Outcome = Result<(), TestCaseError>;
 

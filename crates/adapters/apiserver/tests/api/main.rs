@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod access;
 #[cfg(test)]
+mod attempt_tokens;
+#[cfg(test)]
 mod bad_input;
 #[cfg(test)]
 mod bench;
@@ -10,6 +12,8 @@ mod bench;
 mod cascade;
 #[cfg(test)]
 mod decoders;
+#[cfg(test)]
+mod fakes;
 #[cfg(test)]
 mod families;
 #[cfg(test)]
@@ -19,11 +23,15 @@ mod good_documents;
 #[cfg(test)]
 mod listing;
 #[cfg(test)]
+mod logs;
+#[cfg(test)]
 mod mutation;
 #[cfg(test)]
 mod nesting;
 #[cfg(test)]
 mod replay;
+#[cfg(test)]
+mod reports;
 #[cfg(test)]
 mod server;
 #[cfg(test)]

@@ -13,12 +13,18 @@ use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue
 use hyper::{HeaderMap, Method};
 use muster_apiserver::access::Role;
 use muster_apiserver::api::{Api, Settings};
+use muster_apiserver::attempt_tokens::AttemptTokens;
 use muster_apiserver::kinds;
+use muster_apiserver::parts::Parts;
 use muster_apiserver::registry::Registry;
 use muster_apiserver::shutdown::Shutdown;
+use muster_ports::blobs::MemoryBlobs;
 use muster_ports::clock::{Clock, ManualClock};
+use muster_ports::runtime::Handle;
 use muster_ports::store::{History, MemoryLog, Store};
 use serde_json::{Value, json};
+
+use crate::fakes::{FakeExplain, FakeLogs};
 
 /// How long anything may take that should happen at once.
 pub const SOON: Duration = Duration::from_secs(20);
@@ -79,6 +85,10 @@ pub struct Server {
     pub clock: ManualClock,
     pub shutdown: Shutdown,
     pub registry: Registry,
+    pub blobs: MemoryBlobs,
+    pub logs: FakeLogs,
+    pub explain: FakeExplain,
+    pub attempts: AttemptTokens,
     admin: String,
 }
 
@@ -96,9 +106,57 @@ impl Server {
         let shutdown = Shutdown::default();
         let shared: Arc<dyn Clock> = Arc::new(clock.clone());
         let settings = Settings { requests_per_second: 0, ..settings };
-        let api = Api::new(registry.clone(), store.clone(), shared, settings, shutdown.clone());
+        let (blobs, logs, explain) = (MemoryBlobs::default(), FakeLogs::default(), FakeExplain::default());
+        let attempts = AttemptTokens::open(&store).await.unwrap();
+        let parts = Parts {
+            blobs: Some(Arc::new(blobs.clone())),
+            logs: Some(Arc::new(logs.clone())),
+            explain: Some(Arc::new(explain.clone())),
+            attempt_tokens: Some(attempts.clone()),
+        };
+        let api = Api::new(registry.clone(), store.clone(), shared, settings, shutdown.clone(), parts);
         let admin = api.tokens().create("admin", Role::Admin, None, clock.now()).await.unwrap();
-        Self { api, store, log, clock, shutdown, registry, admin }
+        Self { api, store, log, clock, shutdown, registry, blobs, logs, explain, attempts, admin }
+    }
+
+    /// The same store behind a server that has no optional parts.
+    pub fn without_parts(&self) -> Self {
+        let shared: Arc<dyn Clock> = Arc::new(self.clock.clone());
+        let settings = Settings { requests_per_second: 0, ..Settings::default() };
+        let (registry, store, shutdown) = (self.registry.clone(), self.store.clone(), self.shutdown.clone());
+        let api =
+            Api::new(registry.clone(), store.clone(), shared, settings, shutdown.clone(), Parts::default());
+        Self {
+            api,
+            store,
+            log: self.log.clone(),
+            clock: self.clock.clone(),
+            shutdown,
+            registry,
+            blobs: self.blobs.clone(),
+            logs: self.logs.clone(),
+            explain: self.explain.clone(),
+            attempts: self.attempts.clone(),
+            admin: self.admin.clone(),
+        }
+    }
+
+    /// Writes the status of a task, as an engine would. Returns its uid.
+    pub async fn set_status(&self, task: &str, status: &Value) -> String {
+        let path = format!("{}/{task}/status", path("tasks"));
+        let stored = self.patch(&path, MERGE_PATCH, &json!({ "status": status })).await.good();
+        stored["metadata"]["uid"].as_str().unwrap().to_owned()
+    }
+
+    /// Has a task there whose attempt runs. Returns its uid.
+    pub async fn run_task(&self, task: &Value, attempt: u32) -> String {
+        self.create(task).await;
+        self.set_status(name(task), &json!({"state": "Running", "attempt": attempt})).await
+    }
+
+    /// The token of an attempt at a task in the namespace `default`.
+    pub fn attempt_token(&self, task: &str, uid: &str, attempt: u32) -> String {
+        self.attempts.mint("default", task, &Handle { task: uid.to_owned(), attempt })
     }
 
     pub async fn token(&self, name: &str, role: Role) -> String {
@@ -109,8 +167,13 @@ impl Server {
         self.store.revision().0
     }
 
+    /// The answer as it begins.
+    pub async fn reply(&self, ask: Ask) -> hyper::Response<UnsyncBoxBody<Bytes, Infallible>> {
+        self.api.clone().handle(ask.request(&self.admin)).await
+    }
+
     pub async fn send(&self, ask: Ask) -> Answer {
-        let reply = self.api.clone().handle(ask.request(&self.admin)).await;
+        let reply = self.reply(ask).await;
         let (head, body) = reply.into_parts();
         let body = tokio::time::timeout(SOON, body.collect()).await.expect("the answer ends");
         let bytes = body.unwrap().to_bytes();

@@ -1,0 +1,22 @@
+//! What a server may have besides its store. One that lacks a part says so when it is asked for.
+
+use std::sync::Arc;
+
+use muster_ports::blobs::Blobs;
+use muster_ports::explain::Explain;
+use muster_ports::logs::Logs;
+
+use crate::attempt_tokens::AttemptTokens;
+
+/// The optional parts of a server.
+#[derive(Clone, Default)]
+pub struct Parts {
+    /// Where attachments and buckets are kept.
+    pub blobs: Option<Arc<dyn Blobs>>,
+    /// What containers wrote.
+    pub logs: Option<Arc<dyn Logs>>,
+    /// Who knows why a task waits.
+    pub explain: Option<Arc<dyn Explain>>,
+    /// The tokens of attempts.
+    pub attempt_tokens: Option<AttemptTokens>,
+}
