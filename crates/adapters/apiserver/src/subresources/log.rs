@@ -35,7 +35,19 @@ pub async fn answer(call: &TaskCall) -> Result<Reply, Refusal> {
         follower.follow(call)?;
         return Ok(respond::stream(TEXT, stream::unfold(follower, next_chunk)));
     }
-    // The first part is read before anything is answered, so that a log that cannot be read is refused.
+    send(follower).await
+}
+
+/// Sends the whole log of a container's latest attempt.
+pub async fn whole(call: &TaskCall, task: &Task, container: &str) -> Result<Reply, Refusal> {
+    let mut follower = LogFollower::new(call, &task.metadata.uid)?;
+    follower.container = Some(container.to_owned());
+    send(follower).await
+}
+
+/// Sends what there is of a log. The first part is read before anything is answered, so that a log that cannot be read
+/// is refused.
+async fn send(mut follower: LogFollower) -> Result<Reply, Refusal> {
     let Some(first) = follower.next().await.map_err(of_log)? else {
         return Ok(respond::text(StatusCode::OK, ""));
     };

@@ -2,7 +2,11 @@
 //!
 //! Paths, discovery, access checks and `kubectl auth can-i` all follow the table.
 
+mod archive;
+mod attachments;
+mod bucket;
 mod containers;
+mod files;
 mod log;
 mod log_follower;
 mod log_place;
@@ -39,7 +43,8 @@ pub struct Subresource {
 }
 
 /// All there are.
-static ALL: [Subresource; 2] = [log::SUBRESOURCE, report::SUBRESOURCE];
+static ALL: [Subresource; 4] =
+    [attachments::SUBRESOURCE, bucket::SUBRESOURCE, log::SUBRESOURCE, report::SUBRESOURCE];
 
 /// Those of a kind.
 pub fn of(info: &KindInfo) -> impl Iterator<Item = &'static Subresource> {
@@ -77,6 +82,8 @@ pub async fn answer(
     body: RequestBody,
 ) -> Result<Reply, Refusal> {
     match subresource.name {
+        "attachments" => attachments::answer(&call, body).await,
+        "bucket" => bucket::answer(&call, body).await,
         "log" => log::answer(&call).await,
         "report" => report::answer(&call, body).await,
         _ => Err(Refusal::no_such_path()),

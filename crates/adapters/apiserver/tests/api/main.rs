@@ -3,11 +3,15 @@
 #[cfg(test)]
 mod access;
 #[cfg(test)]
+mod attachments;
+#[cfg(test)]
 mod attempt_tokens;
 #[cfg(test)]
 mod bad_input;
 #[cfg(test)]
 mod bench;
+#[cfg(test)]
+mod buckets;
 #[cfg(test)]
 mod cascade;
 #[cfg(test)]
