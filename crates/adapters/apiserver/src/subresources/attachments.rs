@@ -77,16 +77,12 @@ async fn put(call: &TaskCall, name: &str, body: RequestBody) -> Result<Reply, Re
         }
         check_room(call, task, name)?;
         let attached = &mut task.status.attached;
-        match attached.iter_mut().find(|known| known.name == name) {
-            Some(known) => {
-                known.clone_from(&file);
-                Ok(StatusCode::OK)
-            }
-            None => {
-                attached.push(file.clone());
-                Ok(StatusCode::CREATED)
-            }
+        if let Some(known) = attached.iter_mut().find(|known| known.name == name) {
+            known.clone_from(&file);
+            return Ok(StatusCode::OK);
         }
+        attached.push(file.clone());
+        Ok(StatusCode::CREATED)
     });
     match kept.await {
         Ok((_, code)) => Ok(respond::document(code, &json!(file))),

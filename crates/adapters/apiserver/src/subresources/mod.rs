@@ -6,11 +6,13 @@ mod archive;
 mod attachments;
 mod bucket;
 mod containers;
+mod explain;
 mod files;
 mod log;
 mod log_follower;
 mod log_place;
 mod report;
+mod retry;
 mod task_call;
 
 use bytes::Bytes;
@@ -43,8 +45,14 @@ pub struct Subresource {
 }
 
 /// All there are.
-static ALL: [Subresource; 4] =
-    [attachments::SUBRESOURCE, bucket::SUBRESOURCE, log::SUBRESOURCE, report::SUBRESOURCE];
+static ALL: [Subresource; 6] = [
+    attachments::SUBRESOURCE,
+    bucket::SUBRESOURCE,
+    explain::SUBRESOURCE,
+    log::SUBRESOURCE,
+    report::SUBRESOURCE,
+    retry::SUBRESOURCE,
+];
 
 /// Those of a kind.
 pub fn of(info: &KindInfo) -> impl Iterator<Item = &'static Subresource> {
@@ -84,8 +92,10 @@ pub async fn answer(
     match subresource.name {
         "attachments" => attachments::answer(&call, body).await,
         "bucket" => bucket::answer(&call, body).await,
+        "explain" => explain::answer(&call).await,
         "log" => log::answer(&call).await,
         "report" => report::answer(&call, body).await,
+        "retry" => retry::answer(call).await,
         _ => Err(Refusal::no_such_path()),
     }
 }
