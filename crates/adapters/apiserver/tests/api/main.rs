@@ -3,15 +3,21 @@
 #[cfg(test)]
 mod access;
 #[cfg(test)]
+mod attachments;
+#[cfg(test)]
 mod attempt_tokens;
 #[cfg(test)]
 mod bad_input;
 #[cfg(test)]
 mod bench;
 #[cfg(test)]
+mod buckets;
+#[cfg(test)]
 mod cascade;
 #[cfg(test)]
 mod decoders;
+#[cfg(test)]
+mod explaining;
 #[cfg(test)]
 mod fakes;
 #[cfg(test)]
