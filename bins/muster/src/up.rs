@@ -43,7 +43,7 @@ fn announce(data: &DataDir, url: &str) {
     let muster = if is_default { "muster".to_owned() } else { format!("muster --data {path}") };
     let text = format!(
         "Muster is ready.\n\n  API         {url}\n  kubeconfig  {kubeconfig}\n  data        {path}\n\n\
-         Try in another terminal:\n  {muster} get tasks\n  {muster} apply --help\n\n\
+         Try in another terminal:\n  {muster} submit --wait -- echo hello\n  {muster} get tasks\n\n\
          Or with kubectl:\n  export KUBECONFIG={kubeconfig}\n  kubectl api-resources --api-group=muster.dev\n  \
          kubectl explain task.spec\n\nStop with Ctrl-C."
     );
