@@ -175,7 +175,7 @@ impl Running {
                 Ok(_) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {
-                    assert!(self.child.try_wait().is_ok_and(|end| end.is_some()), "it does not end")
+                    assert!(self.child.try_wait().is_ok_and(|end| end.is_some()), "it does not end");
                 }
             }
         }
