@@ -36,6 +36,7 @@ use crate::catalogs::Catalogs;
 use crate::due::Due;
 use crate::edits::{Action, Edit, Edits, Held};
 use crate::files::{Files, Order};
+use crate::readiness::Readiness;
 use crate::settings::{Ahead, Settings};
 use crate::start::start;
 
@@ -70,6 +71,7 @@ pub struct Engine {
     watch: Watch,
     board: Board,
     catalogs: Catalogs,
+    readiness: Readiness,
     due: Due,
     pace: Pace,
     /// Tasks with an attempt, as they were last written.
@@ -96,6 +98,7 @@ impl Engine {
             watch,
             board,
             catalogs: Catalogs::default(),
+            readiness: Readiness::default(),
             due: Due::default(),
             pace: Pace::default(),
             held: Held::new(),
@@ -172,6 +175,7 @@ impl Engine {
         let plan = self.board.plan(second);
         self.apply_plan(&plan, &mut edits, now);
         let failed = self.commit(edits, now).await;
+        self.readiness.judge(&self.catalogs, &self.outside.store, now).await;
         let again = facts.into_iter().zip(concerned);
         let again = again.filter(|(_, path)| path.as_ref().is_some_and(|path| failed.contains(path)));
         let again: Vec<_> = again.map(|(fact, _)| fact).collect();

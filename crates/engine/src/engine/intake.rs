@@ -49,6 +49,7 @@ impl Engine {
     pub(super) fn observe(&mut self, change: &Change) {
         if change.resource != self.tasks {
             self.catalogs.observe(change);
+            self.readiness.observe(change);
             return;
         }
         let path = &change.object.path;
