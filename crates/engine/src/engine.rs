@@ -36,6 +36,7 @@ use crate::catalogs::Catalogs;
 use crate::due::Due;
 use crate::edits::{Action, Edit, Edits, Held};
 use crate::files::{Files, Order};
+use crate::read_briefs::read_briefs;
 use crate::readiness::Readiness;
 use crate::settings::{Ahead, Settings};
 use crate::start::start;
@@ -131,14 +132,16 @@ impl Engine {
     }
 
     fn read_all(&mut self) {
-        for resource in ["taskkinds", "addons", "extensions", "applications", "tasks"] {
+        for resource in ["taskkinds", "addons", "extensions", "applications"] {
             let resource = ResourceName::new(&format!("{resource}.muster.dev"));
             for stored in self.outside.store.snapshot(&resource).range(None, None) {
                 let (at, resource, object) = (Millis(0), resource.clone(), stored.clone());
                 self.observe(&Change { at, resource, object, previous: None, deleted: false });
             }
-            self.refresh_kinds();
         }
+        self.take_kinds();
+        let tasks = self.outside.store.snapshot(&self.tasks);
+        read_briefs(tasks.range(None, None), |brief| self.admit(&brief));
     }
 
     fn now(&self) -> Millis {
