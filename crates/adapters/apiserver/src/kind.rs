@@ -137,9 +137,9 @@ impl KindInfo {
         self.resource.as_str()
     }
 
-    /// `group/version`.
+    /// `group/version`; the version alone in the core group.
     pub fn api_version(&self) -> String {
-        format!("{}/{}", self.group, self.version)
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 }
 
@@ -217,6 +217,10 @@ pub trait Kind: Send + Sync {
     );
     /// Columns behind the name.
     fn columns(&self) -> &[ColumnInfo];
+    /// True if its columns are all there are: no name before them, no age behind.
+    fn has_own_columns(&self) -> bool {
+        false
+    }
     /// Cells of an object, one per column.
     fn cells(&self, object: &dyn AnyObject) -> Vec<Value>;
     /// Names of selectable fields besides those of the metadata.

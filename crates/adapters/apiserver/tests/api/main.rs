@@ -17,6 +17,8 @@ mod cascade;
 #[cfg(test)]
 mod decoders;
 #[cfg(test)]
+mod events;
+#[cfg(test)]
 mod explaining;
 #[cfg(test)]
 mod fakes;
