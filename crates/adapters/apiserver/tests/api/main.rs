@@ -41,6 +41,8 @@ mod replay;
 #[cfg(test)]
 mod reports;
 #[cfg(test)]
+mod rules;
+#[cfg(test)]
 mod server;
 #[cfg(test)]
 mod watching;
