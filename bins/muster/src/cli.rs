@@ -1,14 +1,26 @@
 //! The command line: verbs, flags and their help.
 
+mod array_spec;
 mod examples;
+mod follow_args;
+mod goal;
+mod object_args;
+mod report_args;
+mod task_args;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use muster_types::Duration;
+
+pub use follow_args::{CancelArgs, ExplainArgs, ExplainOutput, LogsArgs, RetryArgs, WaitArgs, WatchArgs};
+pub use goal::{Goal, Reached, state_of};
+pub use object_args::{ApplyArgs, Cascade, DeleteArgs, DescribeArgs, GetArgs, Output, SelectArgs};
+pub use report_args::{BucketCommand, ReportAdd, ReportArgs, ReportCommand};
+pub use task_args::{MadeOutput, RunArgs, SubmitArgs, TaskArgs};
 
 /// The control plane for work that ends.
 #[derive(Debug, Parser)]
@@ -17,7 +29,8 @@ use muster_types::Duration;
     version,
     about,
     max_term_width = 110,
-    after_help = "Start with `muster up`, then in another terminal `muster get tasks`.\n\
+    after_help = "Start with `muster run -- echo hello`, which needs nothing else; or with `muster up`, then in another\n\
+                  terminal `muster submit -- echo hello` and `muster get tasks`.\n\
                   `muster help VERB` tells more about a verb, with examples."
 )]
 pub struct Cli {
@@ -58,6 +71,33 @@ pub enum Command {
     Shepherd,
     /// Run the server: API, store and everything else, in one process
     Up(UpArgs),
+    /// Run one command as a task: show its output, exit with its code
+    #[command(after_help = examples::RUN)]
+    Run(RunArgs),
+    /// Make a task, or many, from a command, an addon or a kind
+    #[command(after_help = examples::SUBMIT)]
+    Submit(SubmitArgs),
+    /// Show what a task wrote
+    #[command(after_help = examples::LOGS)]
+    Logs(LogsArgs),
+    /// Wait for tasks; the exit code is 1 if one failed
+    #[command(after_help = examples::WAIT)]
+    Wait(WaitArgs),
+    /// Show tasks as they change
+    #[command(after_help = examples::WATCH)]
+    Watch(WatchArgs),
+    /// Ask for tasks to be canceled
+    #[command(after_help = examples::CANCEL)]
+    Cancel(CancelArgs),
+    /// Make new tasks like some that have ended
+    #[command(after_help = examples::RETRY)]
+    Retry(RetryArgs),
+    /// Say why a task is where it is
+    #[command(after_help = examples::EXPLAIN)]
+    Explain(ExplainArgs),
+    /// Report progress, errors, results and files of the task that this program is an attempt of
+    #[command(after_help = examples::REPORT)]
+    Report(ReportArgs),
     /// Make objects be as files describe them
     #[command(after_help = examples::APPLY)]
     Apply(ApplyArgs),
@@ -84,153 +124,6 @@ pub enum Command {
     },
     /// Print the versions of this program and of the server
     Version(VersionArgs),
-}
-
-/// Flags of `apply`.
-#[derive(Debug, Args)]
-pub struct ApplyArgs {
-    #[command(flatten)]
-    pub files: FileArgs,
-    /// Check and say what would happen, but change nothing
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Take over fields that another manager owns
-    #[arg(long)]
-    pub force_conflicts: bool,
-    /// Who owns the applied fields
-    #[arg(long, value_name = "NAME", default_value = "muster")]
-    pub field_manager: String,
-}
-
-/// Which files to read.
-#[derive(Debug, Args)]
-pub struct FileArgs {
-    /// File or directory with objects in YAML or JSON, - for standard input; can be repeated
-    #[arg(id = "files", long = "filename", short = 'f', value_name = "FILE", required = true)]
-    pub files: Vec<PathBuf>,
-    /// Read the directories below, too
-    #[arg(long, short = 'R')]
-    pub recursive: bool,
-}
-
-/// Flags of `get`.
-#[derive(Debug, Args)]
-pub struct GetArgs {
-    /// What to show: RESOURCE, RESOURCE NAME…, RESOURCE/NAME… or RESOURCE,RESOURCE
-    #[arg(value_name = "RESOURCE[/NAME]", required = true)]
-    pub what: Vec<String>,
-    #[command(flatten)]
-    pub select: SelectArgs,
-    /// Form of the output; wide has more columns, name is RESOURCE/NAME
-    #[arg(long, short, value_name = "FORM", default_value = "table")]
-    pub output: Output,
-    /// Go on showing changes until stopped
-    #[arg(long, short, conflicts_with = "limit")]
-    pub watch: bool,
-    /// Show at most so many objects of each resource
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
-    pub limit: Option<u64>,
-    /// Objects that are not there are no error
-    #[arg(long)]
-    pub ignore_not_found: bool,
-    /// Leave out the line with the names of the columns
-    #[arg(long)]
-    pub no_headers: bool,
-    /// Show in json and yaml who owns which field
-    #[arg(long)]
-    pub show_managed_fields: bool,
-}
-
-/// Which objects of a collection.
-#[derive(Debug, Args)]
-pub struct SelectArgs {
-    /// Objects of all namespaces
-    #[arg(long, short = 'A')]
-    pub all_namespaces: bool,
-    /// Objects with these labels, such as app=shop,tier!=db or 'app in (shop,bank)'
-    #[arg(long, short = 'l', value_name = "SELECTOR")]
-    pub selector: Option<String>,
-    /// Objects with these values of fields, such as status.state=Failed
-    #[arg(long, value_name = "SELECTOR")]
-    pub field_selector: Option<String>,
-}
-
-/// Form of objects in the output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Output {
-    Table,
-    Wide,
-    Json,
-    Yaml,
-    Name,
-}
-
-/// Flags of `describe`.
-#[derive(Debug, Args)]
-pub struct DescribeArgs {
-    /// What to show: RESOURCE, RESOURCE NAME… or RESOURCE/NAME…
-    #[arg(value_name = "RESOURCE[/NAME]", required = true)]
-    pub what: Vec<String>,
-    #[command(flatten)]
-    pub select: SelectArgs,
-}
-
-/// Flags of `delete`.
-#[derive(Debug, Args)]
-#[command(group = ArgGroup::new("target").args(["what", "files"]).required(true))]
-pub struct DeleteArgs {
-    /// What to delete: RESOURCE NAME…, RESOURCE/NAME…, or RESOURCE with -l or --all
-    #[arg(value_name = "RESOURCE[/NAME]")]
-    pub what: Vec<String>,
-    /// File or directory with the objects to delete, - for standard input; can be repeated
-    #[arg(
-        id = "files",
-        long = "filename",
-        short = 'f',
-        value_name = "FILE",
-        conflicts_with_all = ["what", "selector", "field_selector", "all", "all_namespaces"]
-    )]
-    pub files: Vec<PathBuf>,
-    /// Read the directories below, too
-    #[arg(long, short = 'R', requires = "files")]
-    pub recursive: bool,
-    #[command(flatten)]
-    pub select: SelectArgs,
-    /// All objects of the resource in the namespace, or everywhere with -A
-    #[arg(long, conflicts_with_all = ["selector", "field_selector"])]
-    pub all: bool,
-    /// What happens to the objects that the deleted ones own: they go afterwards, go first, or stay
-    #[arg(long, value_name = "HOW", default_value = "background")]
-    pub cascade: Cascade,
-    /// Wait until the objects are gone
-    #[arg(
-        long,
-        value_name = "true|false",
-        default_value = "true",
-        default_missing_value = "true",
-        num_args = 0..=1,
-        require_equals = true,
-        hide_possible_values = true,
-        action = clap::ArgAction::Set
-    )]
-    pub wait: bool,
-    /// Longest time to wait until the objects are gone [default: no limit]
-    #[arg(long, value_name = "DURATION")]
-    pub timeout: Option<Duration>,
-    /// Objects that are not there are no error
-    #[arg(long)]
-    pub ignore_not_found: bool,
-    /// Check and say what would happen, but change nothing
-    #[arg(long)]
-    pub dry_run: bool,
-}
-
-/// What happens to the objects that a deleted one owns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Cascade {
-    Background,
-    Foreground,
-    Orphan,
 }
 
 /// Flags of `kubeconfig`.
@@ -363,6 +256,14 @@ pub struct LimitArgs {
     /// How often a watch says where it is
     #[arg(long, value_name = "DURATION", default_value = "1m")]
     pub bookmark_interval: Duration,
+}
+
+impl Default for LimitArgs {
+    /// The limits of a server that was told none.
+    fn default() -> Self {
+        let matches = Self::augment_args(clap::Command::new("limits")).get_matches_from(["limits"]);
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
 }
 
 impl UpArgs {

@@ -1,7 +1,7 @@
 //! The data directory: database, identity, token and kubeconfig, readable by their owner alone.
 
-use std::fs::{self, OpenOptions, Permissions};
-use std::io::Write as _;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Write as _};
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -61,10 +61,15 @@ impl DataDir {
         self.0.join("kubeconfig")
     }
 
+    /// The authority of the generated certificate.
+    pub fn authority(&self) -> PathBuf {
+        self.0.join("tls-ca.pem")
+    }
+
     /// The generated certificate, its key and its authority, made again if they are for other names.
     pub fn identity(&self, names: &[String], addresses: &[IpAddr]) -> anyhow::Result<Identity> {
         let identity = Identity {
-            ca: self.0.join("tls-ca.pem"),
+            ca: self.authority(),
             cert: self.0.join("tls-cert.pem"),
             key: self.0.join("tls-key.pem"),
         };
@@ -118,6 +123,19 @@ pub fn server_url(scheme: &str, address: SocketAddr) -> String {
 
 /// Writes a file that only its owner can read, replacing it whole.
 pub fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
+    replace_private(path, text, File::sync_all)
+}
+
+/// The same for what is made again when it is lost, so that nobody has to wait for the disk.
+pub fn rewrite_private(path: &Path, text: &str) -> anyhow::Result<()> {
+    replace_private(path, text, |_| Ok(()))
+}
+
+fn replace_private(
+    path: &Path,
+    text: &str,
+    settle: impl FnOnce(&File) -> io::Result<()>,
+) -> anyhow::Result<()> {
     let fail = || format!("cannot write {}", path.display());
     let beside = path.with_extension("new");
     if beside.exists() {
@@ -125,7 +143,7 @@ pub fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
     }
     let mut file =
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside).with_context(fail)?;
-    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).with_context(fail)?;
+    file.write_all(text.as_bytes()).and_then(|()| settle(&file)).with_context(fail)?;
     fs::rename(&beside, path).with_context(fail)
 }
 

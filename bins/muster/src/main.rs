@@ -5,6 +5,7 @@ mod commands;
 mod data_dir;
 mod manifests;
 mod output;
+mod server;
 mod up;
 mod usage;
 
@@ -23,7 +24,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let error = match commands::run(&cli.globals, cli.command) {
+    let error = match commands::carry_out(&cli.globals, cli.command) {
         Ok(code) => return code,
         Err(error) => error,
     };

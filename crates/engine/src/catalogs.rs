@@ -1,11 +1,12 @@
 //! What tasks are made of besides themselves: kinds, addons, extensions and subjects, as committed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use muster_ports::store::Change;
 use muster_tasks::kinds::KindGraph;
 use muster_tasks::select::{Catalog, SelectError, Selection};
 use muster_types::application::Tag;
+use muster_types::task_kind::Require;
 use muster_types::{Addon, Application, Extension, Object, Resource, Task, TaskKind};
 
 /// The catalogs of all namespaces.
@@ -57,6 +58,11 @@ impl Catalogs {
         }
     }
 
+    /// The catalog of a namespace.
+    pub fn of(&self, namespace: &str) -> Option<&Catalog> {
+        self.spaces.get(namespace).map(|space| &space.catalog)
+    }
+
     /// What a task runs, chosen now.
     pub fn select(&self, task: &Task) -> Result<Selection<'_>, SelectError> {
         static EMPTY: std::sync::LazyLock<Space> = std::sync::LazyLock::new(Space::default);
@@ -67,8 +73,9 @@ impl Catalogs {
         space.catalog.select(&task.spec, space.kinds.get(&task.spec.kind), tags)
     }
 
-    /// The kinds of all namespaces and their priorities, named `namespace/name`, if they changed since the last call.
-    pub fn changed_kinds(&mut self) -> Option<(KindGraph, BTreeMap<String, i32>)> {
+    /// The kinds of all namespaces, their priorities, and those whose dependencies must succeed, named `namespace/name`, if
+    /// they changed since the last call.
+    pub fn changed_kinds(&mut self) -> Option<(KindGraph, BTreeMap<String, i32>, BTreeSet<String>)> {
         if !std::mem::take(&mut self.kinds_changed) {
             return None;
         }
@@ -81,7 +88,9 @@ impl Catalogs {
         let priorities = all().filter_map(|(space, kind)| {
             Some((format!("{space}/{}", kind.metadata.name), kind.spec.priority?))
         });
-        Some((graph, priorities.collect()))
+        let strict = all().filter(|(_, kind)| kind.spec.require == Some(Require::Succeeded));
+        let strict = strict.map(|(space, kind)| format!("{space}/{}", kind.metadata.name));
+        Some((graph, priorities.collect(), strict.collect()))
     }
 }
 

@@ -1,12 +1,14 @@
 //! Tasks that a cycle changes: each read once, changed any number of times, written once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use muster_ports::runtime::{Handle, Launch};
 use muster_ports::store::{Draft, Key, Precondition, ResourceName, Revision, Store, Write};
 use muster_types::Task;
+
+use crate::files::Order;
 
 /// What is to be done once a change is committed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +17,10 @@ pub enum Action {
     Start(Box<Launch>),
     /// End an attempt.
     Stop(Handle, Duration),
+    /// Do something with files.
+    Files(Order),
+    /// Keep what an ended attempt left for some seconds.
+    Keep(Handle, i64),
 }
 
 /// One task being changed.
@@ -27,63 +33,96 @@ pub struct Edit {
     /// What is to be done afterwards.
     pub actions: Vec<Action>,
     before: Revision,
-    changed: bool,
+    becomes: Becomes,
 }
+
+/// What becomes of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Becomes {
+    Unchanged,
+    Written,
+    Deleted,
+}
+
+/// Tasks with an attempt, as they were last written: their next change need not read them.
+pub type Held = HashMap<Arc<str>, (Revision, Task)>;
 
 /// All tasks being changed, by path.
 #[derive(Debug)]
 pub struct Edits {
     store: Store,
     resource: ResourceName,
+    held: Held,
     by_path: BTreeMap<Arc<str>, Edit>,
 }
 
 impl Edits {
     /// No changes yet.
-    pub fn new(store: Store, resource: ResourceName) -> Self {
-        Self { store, resource, by_path: BTreeMap::new() }
+    pub fn new(store: Store, resource: ResourceName, held: Held) -> Self {
+        Self { store, resource, held, by_path: BTreeMap::new() }
     }
 
     /// The task at a path, to be changed; `None` if it is gone or cannot be read.
     pub fn edit(&mut self, path: &Arc<str>) -> Option<&mut Edit> {
         if !self.by_path.contains_key(path) {
             let key = Key { resource: self.resource.clone(), path: path.clone() };
+            let held = self.held.remove(path);
             let stored = self.store.get(&key)?;
-            let task = match serde_json::from_slice::<Task>(stored.json()) {
-                Ok(task) => task,
-                Err(error) => {
-                    tracing::error!(%key, %error, "a stored task cannot be read; it is left alone");
-                    return None;
-                }
+            let task = match held {
+                Some((revision, task)) if revision == stored.revision => task,
+                _ => match serde_json::from_slice::<Task>(stored.json()) {
+                    Ok(task) => task,
+                    Err(error) => {
+                        tracing::error!(%key, %error, "a stored task cannot be read; it is left alone");
+                        return None;
+                    }
+                },
             };
-            let edit = Edit { key, task, actions: Vec::new(), before: stored.revision, changed: false };
+            let (actions, before) = (Vec::new(), stored.revision);
+            let edit = Edit { key, task, actions, before, becomes: Becomes::Unchanged };
             self.by_path.insert(path.clone(), edit);
         }
         self.by_path.get_mut(path)
     }
 
-    /// The changes that are to be written.
-    pub fn into_changed(self) -> impl Iterator<Item = Edit> {
-        self.by_path.into_values().filter(|edit| edit.changed || !edit.actions.is_empty())
+    /// The changes that are to be written, and the tasks at hand that are not among them.
+    pub fn finish(self) -> (impl Iterator<Item = Edit>, Held) {
+        (self.by_path.into_values().filter(Edit::is_changed), self.held)
     }
 }
 
 impl Edit {
     /// The task was changed and is to be written.
     pub fn mark(&mut self) {
-        self.changed = true;
+        if self.becomes == Becomes::Unchanged {
+            self.becomes = Becomes::Written;
+        }
+    }
+
+    /// The task is to be deleted.
+    pub fn delete(&mut self) {
+        self.becomes = Becomes::Deleted;
     }
 
     /// True if there is something to write.
     pub fn is_changed(&self) -> bool {
-        self.changed
+        self.becomes != Becomes::Unchanged
+    }
+
+    /// True if the task is to be deleted.
+    pub fn is_deletion(&self) -> bool {
+        self.becomes == Becomes::Deleted
     }
 
     /// The write, which holds only if nobody changed the task meanwhile.
     pub fn write(&mut self) -> Option<Write> {
+        let (key, expect) = (self.key.clone(), Precondition::At(self.before));
+        if self.becomes == Becomes::Deleted {
+            return Some(Write::Delete { key, expect });
+        }
         self.task.metadata.resource_version.clear();
         let json = serde_json::to_vec(&self.task).ok()?;
         let draft = Draft::of_object(json)?;
-        Some(Write::Put { key: self.key.clone(), expect: Precondition::At(self.before), draft })
+        Some(Write::Put { key, expect, draft })
     }
 }

@@ -4,97 +4,111 @@
 //! that change, so a crash in between is repaired by doing it again. After a restart nothing of the former process's attempts
 //! is alive, so every task that had one gets news of its loss and its policy decides.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod intake;
+mod news;
+mod sweep;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use muster_ports::blobs::Blobs;
 use muster_ports::clock::{Clock, Millis};
-use muster_ports::runtime::{Fact, Handle, Observation, Runtime};
-use muster_ports::store::{Batch, Change, CommitError, ResourceName, Store, Watch, WatchError, WatchScope};
+use muster_ports::runtime::{Fact, Handle, Runtime};
+use muster_ports::store::{
+    Batch, Change, CommitError, Key, ResourceName, Revision, Store, Watch, WatchError, WatchScope,
+};
 use muster_tasks::board::Board;
+use muster_tasks::brief::Brief;
 use muster_tasks::capacity::Capacity;
 use muster_tasks::plan::{Decision, Plan};
-use muster_tasks::progress::{self, Ignored};
-use muster_tasks::render::{Contract, Order, Token, render_attempt};
-use muster_tasks::settings::Settings as QueueSettings;
+use muster_tasks::progress;
+use muster_tasks::reap::{Life, Reap};
 use muster_tasks::view::{TaskView, parse_uid, state_of};
+use muster_types::Task;
+use muster_types::explanation::Explanation;
+use muster_types::task::Runtime as RuntimeName;
 use muster_types::task_status::Stopping;
-use muster_types::{State, Task};
-use tokio::sync::mpsc;
 
+use crate::ahead::Pace;
 use crate::catalogs::Catalogs;
-use crate::edits::{Action, Edits};
+use crate::due::Due;
+use crate::edits::{Action, Edit, Edits, Held};
+use crate::files::{Files, Order};
+use crate::readiness::Readiness;
+use crate::settings::{Ahead, Settings};
+use crate::start::start;
 
 /// Where tasks are kept.
 const TASKS: &str = "tasks.muster.dev";
 /// Changes taken in at once.
 const CHANGES: usize = 1024;
-/// Longest time between two looks.
-const MAX_PAUSE: Duration = Duration::from_secs(1);
+/// Tasks whose time is over that one cycle deals with.
+const REAPED: usize = 256;
+/// How long news that an attempt runs may wait for news that it ended, so that a short one is written once.
+const STARTED_PATIENCE: i64 = 20;
 
-/// What the engine needs to know besides what is stored.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// How the queue behaves.
-    pub queue: QueueSettings,
-    /// Room for local processes.
-    pub processes: Capacity,
-    /// Where tasks reach the server.
-    pub url: String,
-    /// Directory of attempts.
-    pub work_root: String,
-    /// Environment of every attempt, unless it says otherwise.
-    pub base_env: Vec<(String, String)>,
-    /// Time between asking an attempt to end and ending it.
-    pub kill_timeout: Duration,
+/// What is outside of the engine.
+#[derive(Clone)]
+pub struct Outside {
+    /// Everything that is committed.
+    pub store: Store,
+    /// Where attempts run.
+    pub runtime: Arc<dyn Runtime>,
+    /// Where files are kept.
+    pub blobs: Arc<dyn Blobs>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
 }
 
 /// The loop's state.
 pub struct Engine {
     settings: Settings,
-    store: Store,
-    runtime: Arc<dyn Runtime>,
-    clock: Arc<dyn Clock>,
+    outside: Outside,
+    files: Files,
     tasks: ResourceName,
     watch: Watch,
     board: Board,
     catalogs: Catalogs,
-    /// Where each task that has not ended is, by uid.
-    paths: BTreeMap<u128, Arc<str>>,
+    readiness: Readiness,
+    due: Due,
+    pace: Pace,
+    /// Tasks with an attempt, as they were last written.
+    held: Held,
+    /// What was written and not yet seen as a change.
+    own: HashMap<Arc<str>, Revision>,
     /// News not yet committed.
     facts: Vec<Fact>,
     /// Tasks whose user asked for something.
     asked: BTreeSet<Arc<str>>,
+    /// Deleted tasks whose attempt has not ended.
+    orphans: BTreeMap<String, u32>,
 }
 
 impl Engine {
-    /// Reads what is stored. Attempts of a former process are taken for lost.
-    pub fn new(
-        settings: Settings,
-        store: Store,
-        runtime: Arc<dyn Runtime>,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Self, WatchError> {
-        let (board, watch) = Self::empty(&settings, &store)?;
+    /// Reads what is stored. Attempts of a former process are taken for lost, and files nobody needs are let go.
+    pub fn new(settings: Settings, outside: Outside, files: Files) -> Result<Self, WatchError> {
+        let (board, watch) = Self::empty(&settings, &outside.store)?;
         let mut engine = Self {
             settings,
-            store,
-            runtime,
-            clock,
+            outside,
+            files,
             tasks: ResourceName::new(TASKS),
             watch,
             board,
             catalogs: Catalogs::default(),
-            paths: BTreeMap::new(),
+            readiness: Readiness::default(),
+            due: Due::default(),
+            pace: Pace::default(),
+            held: Held::new(),
+            own: HashMap::new(),
             facts: Vec::new(),
             asked: BTreeSet::new(),
+            orphans: BTreeMap::new(),
         };
         engine.read_all();
-        for handle in engine.attempts() {
-            let what = Observation::Lost { message: "the server was restarted".to_owned() };
-            engine.facts.push(Fact { handle, at: engine.clock.now(), what });
-        }
+        engine.sweep();
         Ok(engine)
     }
 
@@ -102,16 +116,16 @@ impl Engine {
         let none = Capacity { slots: 0, cpu_millis: None, memory: None };
         let processes = settings.processes;
         let board = Board::new(settings.queue.clone(), |runtime| {
-            if runtime == muster_types::task::Runtime::Process { processes } else { none }
+            if runtime == RuntimeName::Process { processes } else { none }
         });
         Ok((board, store.watch(WatchScope::All, store.revision())?))
     }
 
     /// Fell behind what can be watched: start over from what is there.
     fn start_over(&mut self) -> Result<(), WatchError> {
-        (self.board, self.watch) = Self::empty(&self.settings, &self.store)?;
+        (self.board, self.watch) = Self::empty(&self.settings, &self.outside.store)?;
         self.catalogs = Catalogs::default();
-        self.paths.clear();
+        self.own.clear();
         self.read_all();
         Ok(())
     }
@@ -119,7 +133,7 @@ impl Engine {
     fn read_all(&mut self) {
         for resource in ["taskkinds", "addons", "extensions", "applications", "tasks"] {
             let resource = ResourceName::new(&format!("{resource}.muster.dev"));
-            for stored in self.store.snapshot(&resource).range(None, None) {
+            for stored in self.outside.store.snapshot(&resource).range(None, None) {
                 let (at, resource, object) = (Millis(0), resource.clone(), stored.clone());
                 self.observe(&Change { at, resource, object, previous: None, deleted: false });
             }
@@ -127,151 +141,109 @@ impl Engine {
         }
     }
 
-    /// Attempts that tasks say they have.
-    fn attempts(&self) -> Vec<Handle> {
-        let stored = self.store.snapshot(&self.tasks);
-        let tasks = stored.range(None, None).filter_map(|stored| read(stored.json()));
-        tasks.filter(has_attempt).map(|task| handle_of(&task)).collect()
+    fn now(&self) -> Millis {
+        self.outside.clock.now()
     }
 
     /// News from a runtime.
     pub fn report(&mut self, fact: Fact) {
+        self.pace.observe(&fact);
         self.facts.push(fact);
+    }
+
+    /// Why a task waits; `None` if it is not in the queue.
+    pub fn explain(&self, uid: &str) -> Option<Explanation> {
+        self.board.explain(parse_uid(uid)?, self.now().to_timestamp().as_second())
     }
 
     /// One whole cycle. Returns when to look again even if nothing happens.
     pub async fn step(&mut self) -> Result<Option<Millis>, WatchError> {
         self.index()?;
-        let now = self.clock.now();
-        let mut edits = Edits::new(self.store.clone(), self.tasks.clone());
-        let facts = std::mem::take(&mut self.facts);
-        self.apply_facts(&facts, &mut edits, now);
+        let now = self.now();
+        let second = now.to_timestamp().as_second();
+        let held = std::mem::take(&mut self.held);
+        let mut edits = Edits::new(self.outside.store.clone(), self.tasks.clone(), held);
+        let facts = self.ripe_facts(now);
+        let concerned = self.apply_facts(&facts, &mut edits, now);
         self.apply_asked(&mut edits, now);
-        let plan = self.board.plan(now.to_timestamp().as_second());
+        self.apply_due(&mut edits, now);
+        let ahead = match self.settings.ahead {
+            Ahead::Measured => self.pace.ahead(self.settings.processes.slots),
+            Ahead::Fixed(ahead) => ahead,
+        };
+        self.board.set_ahead(RuntimeName::Process, ahead);
+        let plan = self.board.plan(second);
         self.apply_plan(&plan, &mut edits, now);
-        let failed = self.commit(edits).await;
-        self.facts.extend(facts.into_iter().filter(|fact| {
-            parse_uid(&fact.handle.task)
-                .and_then(|uid| self.paths.get(&uid))
-                .is_some_and(|path| failed.contains(path))
-        }));
-        let pause = if self.facts.is_empty() { None } else { Some(now) };
-        Ok(pause.or_else(|| plan.wake_at.map(|second| Millis(second.saturating_mul(1000)))))
-    }
-
-    /// Takes in everything that was committed.
-    fn index(&mut self) -> Result<(), WatchError> {
-        loop {
-            let changes = match self.watch.poll_page(CHANGES) {
-                Err(WatchError::Gone { .. }) => {
-                    self.start_over()?;
-                    continue;
-                }
-                other => other?,
-            };
-            if changes.is_empty() {
-                break;
-            }
-            for change in changes {
-                self.observe(&change);
-            }
-        }
-        self.refresh_kinds();
-        Ok(())
-    }
-
-    fn refresh_kinds(&mut self) {
-        if let Some((graph, priorities)) = self.catalogs.changed_kinds() {
-            self.board.set_kinds(graph, priorities);
-        }
-    }
-
-    fn observe(&mut self, change: &Change) {
-        if change.resource != self.tasks {
-            self.catalogs.observe(change);
-            return;
-        }
-        let Some(task) = read(change.object.json()) else { return };
-        let Some(view) = TaskView::of(&task, change.object.path.clone()) else { return };
-        if change.deleted {
-            self.board.forget(view.uid);
-            self.paths.remove(&view.uid);
-            if has_attempt(&task) {
-                // Nobody wants it any more; its end is of no interest.
-                self.runtime.stop(&handle_of(&task), self.grace(&task));
-            }
-            return;
-        }
-        self.settle(&task, &view);
-        let wants_end = task.spec.cancel || task.metadata.deletion_timestamp.is_some();
-        if wants_end && !view.state.is_terminal() && task.status.stopping.is_none() {
-            self.asked.insert(view.path);
-        }
-    }
-
-    /// Puts a task on the board as it is, or takes it off if it has ended.
-    fn settle(&mut self, task: &Task, view: &TaskView) {
-        self.board.observe(view);
-        if state_of(task).is_terminal() {
-            self.paths.remove(&view.uid);
-        } else {
-            self.paths.insert(view.uid, view.path.clone());
-        }
-    }
-
-    fn apply_facts(&mut self, facts: &[Fact], edits: &mut Edits, now: Millis) {
-        for fact in facts {
-            let path = parse_uid(&fact.handle.task).and_then(|uid| self.paths.get(&uid)).cloned();
-            let Some(edit) = path.as_ref().and_then(|path| edits.edit(path)) else { continue };
-            let handle = &fact.handle;
-            let outcome = match &fact.what {
-                Observation::Started => progress::observe_started(&mut edit.task, handle, now),
-                Observation::Ended(ending) => progress::observe_ended(&mut edit.task, handle, ending, now),
-                Observation::Lost { message } => progress::observe_lost(&mut edit.task, handle, message, now),
-                Observation::StartFailed { reason, message, transient } => {
-                    progress::observe_start_failed(&mut edit.task, handle, reason, message, *transient, now)
-                }
-            };
-            match outcome {
-                Ok(()) => edit.mark(),
-                Err(Ignored::OldAttempt) => tracing::debug!(%handle, "news of an older attempt is ignored"),
-                Err(Ignored::Refused(refused)) => tracing::debug!(%handle, %refused, "news is ignored"),
-            }
-            let task = edit.task.clone();
-            self.settle_edited(&task, path);
-        }
+        let failed = self.commit(edits, now).await;
+        self.readiness.judge(&self.catalogs, &self.outside.store, now).await;
+        let again = facts.into_iter().zip(concerned);
+        let again = again.filter(|(_, path)| path.as_ref().is_some_and(|path| failed.contains(path)));
+        let again: Vec<_> = again.map(|(fact, _)| fact).collect();
+        let at_once = (!again.is_empty()).then_some(now);
+        let started = self.facts.iter().map(|fact| Millis(fact.at.0 + STARTED_PATIENCE)).min();
+        self.facts.splice(..0, again);
+        let due = plan.wake_at.into_iter().chain(self.due.first()).min();
+        let due = due.map(|second| Millis(second.saturating_mul(1000)));
+        Ok(at_once.into_iter().chain(started).chain(due).min())
     }
 
     fn apply_asked(&mut self, edits: &mut Edits, now: Millis) {
         for path in std::mem::take(&mut self.asked) {
             let Some(edit) = edits.edit(&path) else { continue };
-            if edit.task.status.stopping.is_some() || state_of(&edit.task).is_terminal() {
-                continue;
-            }
-            let deleted = edit.task.metadata.deletion_timestamp.is_some();
-            let why = if deleted { Stopping::Deleted } else { Stopping::Canceled };
-            if progress::request_stop(&mut edit.task, why, None, now).is_ok() {
+            let task = &mut edit.task;
+            let wants_end = task.spec.cancel || task.metadata.deletion_timestamp.is_some();
+            let done = if wants_end {
+                let deleted = task.metadata.deletion_timestamp.is_some();
+                let why = if deleted { Stopping::Deleted } else { Stopping::Canceled };
+                end(edit, &self.settings, |task| progress::request_stop(task, why, None, now))
+            } else if task.status.state.is_none() && !task.spec.suspend {
+                progress::submit(task, now).is_ok()
+            } else {
+                false
+            };
+            if done {
                 edit.mark();
-                if edit.task.status.stopping.is_some() {
-                    let grace = edit
-                        .task
-                        .spec
-                        .kill_timeout
-                        .map_or(self.settings.kill_timeout, muster_types::Duration::as_std);
-                    edit.actions.push(Action::Stop(handle_of(&edit.task), grace));
+                if let Some(view) = TaskView::of(&edit.task, path) {
+                    self.board.observe(&view);
                 }
-                let task = edit.task.clone();
-                self.settle_edited(&task, Some(path));
             }
         }
     }
 
-    /// The board counts on what is about to be committed; if that fails, the next look at the task puts it right.
-    fn settle_edited(&mut self, task: &Task, path: Option<Arc<str>>) {
-        if let Some(path) = path
-            && let Some(view) = TaskView::of(task, path)
-        {
-            self.board.observe(&view);
+    /// Deals with tasks whose time is over, and with what ended attempts left.
+    fn apply_due(&mut self, edits: &mut Edits, now: Millis) {
+        let second = now.to_timestamp().as_second();
+        while let Some(handle) = self.due.next_attempt(second) {
+            self.files.order(Order::Retire(handle));
+        }
+        for _ in 0..REAPED {
+            let Some(path) = self.due.next_task(second) else { break };
+            // What changes now is seen by everybody before it goes; its time is looked at again when it was committed.
+            let Some(edit) = edits.edit(&path).filter(|edit| !edit.is_changed()) else { continue };
+            let life = Life::of(&edit.task);
+            let due = life.due(&self.settings.reap).filter(|(at, _)| *at <= second);
+            match due.map(|(_, what)| what) {
+                Some(Reap::Expire) => {
+                    if end(edit, &self.settings, |task| progress::expire(task, now)) {
+                        edit.mark();
+                    }
+                    if let Some(view) = TaskView::of(&edit.task, path) {
+                        self.board.observe(&view);
+                    }
+                }
+                Some(Reap::Release) => {
+                    progress::release(&mut edit.task, now);
+                    let (task, attempts) = (edit.task.metadata.uid.clone(), edit.task.status.attempt);
+                    edit.actions.push(Action::Files(Order::Forget { task, attempts }));
+                    edit.mark();
+                }
+                Some(Reap::Delete) if edit.task.metadata.finalizers.is_empty() => edit.delete(),
+                Some(Reap::Delete) if edit.task.metadata.deletion_timestamp.is_none() => {
+                    edit.task.metadata.deletion_timestamp = Some(now.to_timestamp());
+                    edit.mark();
+                }
+                Some(Reap::Delete) | None => {}
+            }
         }
     }
 
@@ -284,17 +256,13 @@ impl Engine {
                 self.board.forget(task.uid);
                 continue;
             };
-            let grace = edit
-                .task
-                .spec
-                .kill_timeout
-                .map_or(self.settings.kill_timeout, muster_types::Duration::as_std);
             let outcome = match decision {
                 Decision::Hold { hold, .. } => progress::write_hold(&mut edit.task, hold, now),
                 Decision::Preempt { by, .. } => {
-                    let stop = Action::Stop(handle_of(&edit.task), grace);
-                    edit.actions.push(stop);
-                    progress::request_stop(&mut edit.task, Stopping::Preempted, Some(by), now)
+                    end(edit, &self.settings, |task| {
+                        progress::request_stop(task, Stopping::Preempted, Some(by), now)
+                    });
+                    Ok(())
                 }
                 Decision::Start { lent, .. } => {
                     let started = start(&self.settings, &self.catalogs, &mut edit.task, lent.as_ref(), now);
@@ -313,16 +281,22 @@ impl Engine {
     }
 
     /// Commits what was changed and then does what that asks for. Returns what could not be committed.
-    async fn commit(&mut self, edits: Edits) -> BTreeSet<Arc<str>> {
+    async fn commit(&mut self, edits: Edits, now: Millis) -> BTreeSet<Arc<str>> {
         let mut failed = BTreeSet::new();
-        let commits = edits.into_changed().filter_map(|mut edit| {
-            let write = edit.is_changed().then(|| edit.write()).flatten()?;
-            let store = self.store.clone();
+        let (changed, held) = edits.finish();
+        self.held = held;
+        let store = &self.outside.store;
+        let commits = changed.filter_map(|mut edit| {
+            let (write, store) = (edit.write()?, store.clone());
             Some(async move { (edit, store.commit(Batch::of(write)).await) })
         });
-        for (edit, outcome) in join_all(commits).await {
+        let outcomes = join_all(commits).await;
+        for (edit, outcome) in outcomes {
             match outcome {
-                Ok(_) => edit.actions.into_iter().for_each(|action| self.act(action)),
+                Ok(committed) => {
+                    let revision = committed.objects.first().map_or(committed.revision, |it| it.revision);
+                    self.follow_up(edit, revision, now);
+                }
                 Err(error) => {
                     // Look again at the task as it is now.
                     if !matches!(error, CommitError::Conflict { .. }) {
@@ -336,115 +310,65 @@ impl Engine {
         failed
     }
 
+    /// A change was committed: the board knows it, and what it asks for is done.
+    fn follow_up(&mut self, edit: Edit, revision: Revision, now: Millis) {
+        let path = edit.key.path.clone();
+        let Some(brief) = Brief::of(&edit.task, path.clone()) else { return };
+        self.own.insert(path.clone(), revision);
+        if edit.is_deletion() {
+            self.vanish(&brief);
+        } else {
+            self.settle(&brief);
+            if brief.has_attempt() {
+                self.held.insert(path, (revision, edit.task));
+            }
+        }
+        for action in edit.actions {
+            match action {
+                Action::Start(launch) => self.outside.runtime.start(*launch),
+                Action::Stop(handle, grace) => self.outside.runtime.stop(&handle, grace),
+                Action::Files(order) => self.files.order(order),
+                Action::Keep(handle, seconds) => {
+                    let until = now.to_timestamp().as_second().saturating_add(seconds);
+                    self.due.keep(handle, until);
+                }
+            }
+        }
+    }
+
     fn look_again(&mut self, path: &Arc<str>) {
-        let key = muster_ports::store::Key { resource: self.tasks.clone(), path: path.clone() };
-        if let Some(stored) = self.store.get(&key) {
+        let key = Key { resource: self.tasks.clone(), path: path.clone() };
+        if let Some(stored) = self.outside.store.get(&key) {
             let resource = self.tasks.clone();
             self.observe(&Change { at: Millis(0), resource, object: stored, previous: None, deleted: false });
         }
     }
 
-    fn act(&self, action: Action) {
-        match action {
-            Action::Start(launch) => self.runtime.start(*launch),
-            Action::Stop(handle, grace) => self.runtime.stop(&handle, grace),
-        }
-    }
-
-    fn grace(&self, task: &Task) -> Duration {
-        task.spec.kill_timeout.map_or(self.settings.kill_timeout, muster_types::Duration::as_std)
+    fn grace(&self, kill_timeout: Option<muster_types::Duration>) -> Duration {
+        kill_timeout.map_or(self.settings.kill_timeout, muster_types::Duration::as_std)
     }
 }
 
-/// Makes the attempt of a task that was chosen, or ends the task if there is nothing it could run.
-fn start(
+/// Asks the attempt of a task to end, if it has one. True if the task changed.
+fn end(
+    edit: &mut Edit,
     settings: &Settings,
-    catalogs: &Catalogs,
-    task: &mut Task,
-    lent: Option<&muster_tasks::plan::Lent>,
-    now: Millis,
-) -> Result<Option<Action>, muster_tasks::lifecycle::Refused> {
-    let unchanged = task.clone();
-    let selection = match catalogs.select(&unchanged) {
-        Ok(selection) => selection,
-        Err(error) => {
-            return progress::reject(task, error.reason(), &error.to_string(), now).map(|()| None);
-        }
-    };
-    let addon = selection.addon.map(|addon| addon.metadata.name.as_str());
-    let extensions: Vec<_> = selection.extensions.iter().map(|it| it.metadata.name.clone()).collect();
-    let attempt = task.status.attempt + 1;
-    let directory = format!("{}/{}-{attempt}/work", settings.work_root, task.metadata.uid);
-    let order = Order {
-        attempt,
-        task: &unchanged,
-        selection: &selection,
-        contract: Contract {
-            url: &settings.url,
-            token: &Token::new(""),
-            addon_home: &directory,
-            shared_path: &directory,
-            cache_path: &format!("{}/cache", settings.work_root),
-        },
-        base_env: &settings.base_env,
-        index: None,
-        kill_timeout: settings.kill_timeout,
-    };
-    match render_attempt(&order) {
-        Ok(launch) => {
-            progress::begin_attempt(task, lent, addon, &extensions, now)?;
-            Ok(Some(Action::Start(Box::new(launch))))
-        }
-        Err(error) => progress::reject(task, error.reason(), &error.to_string(), now).map(|()| None),
+    request: impl FnOnce(&mut Task) -> Result<(), muster_tasks::lifecycle::Refused>,
+) -> bool {
+    if edit.task.status.stopping.is_some() || request(&mut edit.task).is_err() {
+        return false;
     }
+    if edit.task.status.stopping.is_some() {
+        let grace = edit.task.spec.kill_timeout.map_or(settings.kill_timeout, muster_types::Duration::as_std);
+        edit.actions.push(Action::Stop(handle_of(&edit.task), grace));
+    }
+    true
 }
 
 fn read(json: &[u8]) -> Option<Task> {
     serde_json::from_slice(json).ok()
 }
 
-fn has_attempt(task: &Task) -> bool {
-    matches!(state_of(task), State::Pending | State::Running)
-}
-
 fn handle_of(task: &Task) -> Handle {
     Handle { task: task.metadata.uid.clone(), attempt: task.status.attempt }
-}
-
-/// Cycles whenever something changed, was reported, or is due, until the facts end or the store closes.
-pub async fn run(mut engine: Engine, mut facts: mpsc::UnboundedReceiver<Fact>) {
-    let mut wake = match engine.store.watch(WatchScope::All, engine.store.revision()) {
-        Ok(watch) => watch,
-        Err(error) => return tracing::error!(%error, "the engine cannot watch the store"),
-    };
-    loop {
-        let due = match engine.step().await {
-            Ok(due) => due,
-            Err(WatchError::Closed) => return,
-            Err(error) => return tracing::error!(%error, "the engine cannot follow the store"),
-        };
-        let now = engine.clock.now();
-        let pause =
-            due.map_or(MAX_PAUSE, |due| Duration::from_millis(u64::try_from(due.0 - now.0).unwrap_or(0)));
-        tokio::select! {
-            fact = facts.recv() => match fact {
-                Some(fact) => {
-                    engine.report(fact);
-                    while let Ok(fact) = facts.try_recv() {
-                        engine.report(fact);
-                    }
-                }
-                None => return,
-            },
-            changes = wake.next(CHANGES) => match changes {
-                Ok(_) => {}
-                Err(WatchError::Closed) => return,
-                Err(_) => match engine.store.watch(WatchScope::All, engine.store.revision()) {
-                    Ok(watch) => wake = watch,
-                    Err(_) => return,
-                },
-            },
-            () = tokio::time::sleep(pause.min(MAX_PAUSE)) => {}
-        }
-    }
 }

@@ -3,10 +3,18 @@
 //! Is: the loop that feeds the board with what is committed, lets the core decide, commits what it decided, and only then
 //! tells the runtime. Is not: a place for decisions; those are in `muster-tasks`.
 //!
-//! Start here: [`engine::Engine::step`] is one whole cycle; [`engine::run`] does it whenever there is a reason.
+//! Start here: [`engine::Engine::step`] is one whole cycle; [`run::run`] does it whenever there is a reason.
 
 #![warn(missing_docs)]
 
+mod ahead;
 mod catalogs;
+mod due;
 mod edits;
 pub mod engine;
+pub mod files;
+pub mod questions;
+mod readiness;
+pub mod run;
+pub mod settings;
+mod start;

@@ -45,6 +45,8 @@ struct Program {
     /// Until its end was read, or given up on.
     output: Option<OwnedFd>,
     log: LogWriter,
+    /// Not all of the output that was told of was taken.
+    unread: bool,
     /// When output is no longer waited for.
     give_up_at: Option<Instant>,
 }
@@ -70,6 +72,7 @@ impl Attempt {
             process: Some((pid, pidfd)),
             output: Some(output),
             log,
+            unread: false,
             give_up_at: None,
         });
     }
@@ -119,7 +122,7 @@ impl Attempt {
         }
         let order = self.course.observe_exit(index, exit, now);
         self.carry_out(order);
-        self.observe_output(index, now, buffer);
+        self.observe_output(index, now, wall, buffer);
         let program = &mut self.programs[index];
         if program.output.is_some() {
             program.give_up_at = Some(now + drain_timeout);
@@ -127,21 +130,35 @@ impl Attempt {
     }
 
     /// A program wrote something, or closed its output.
-    pub(crate) fn observe_output(&mut self, index: usize, now: Instant, buffer: &mut [u8]) {
+    pub(crate) fn observe_output(&mut self, index: usize, now: Instant, wall: Millis, buffer: &mut [u8]) {
         let Some(program) = self.programs.get_mut(index) else { return };
-        if let Err(error) = program.take_output(buffer) {
+        if let Err(error) = program.take_output(buffer, wall) {
             let order = self.course.observe_log_failure(error.to_string(), now);
             self.carry_out(order);
         }
     }
 
+    /// Takes output that was left for later.
+    pub(crate) fn observe_unread(&mut self, now: Instant, wall: Millis, buffer: &mut [u8]) {
+        for index in 0..self.programs.len() {
+            if self.programs[index].unread {
+                self.observe_output(index, now, wall, buffer);
+            }
+        }
+    }
+
+    /// Whether output was left for later.
+    pub(crate) fn has_unread(&self) -> bool {
+        self.programs.iter().any(|program| program.unread && program.output.is_some())
+    }
+
     /// Time passed.
-    pub(crate) fn observe_time(&mut self, now: Instant, buffer: &mut [u8]) {
+    pub(crate) fn observe_time(&mut self, now: Instant, wall: Millis, buffer: &mut [u8]) {
         let order = self.course.observe_time(now);
         self.carry_out(order);
         for index in 0..self.programs.len() {
             if self.programs[index].give_up_at.is_some_and(|at| at <= now) {
-                self.observe_output(index, now, buffer);
+                self.observe_output(index, now, wall, buffer);
                 self.programs[index].output = None;
                 self.programs[index].give_up_at = None;
             }
@@ -213,9 +230,11 @@ impl Program {
         })
     }
 
-    /// Moves output to the log until there is none right now; closes it at its end.
-    fn take_output(&mut self, buffer: &mut [u8]) -> Result<(), LogError> {
-        let mut taken = 0;
+    /// Moves output to the log until there is none right now; closes it at its end. What is more than enough for once is
+    /// left for later: nobody tells of it again.
+    fn take_output(&mut self, buffer: &mut [u8], wall: Millis) -> Result<(), LogError> {
+        let (mut taken, mut written) = (0, Ok(()));
+        self.unread = false;
         while let Some(output) = &self.output {
             match rustix::io::read(output, &mut *buffer) {
                 Ok(0) => {
@@ -223,16 +242,17 @@ impl Program {
                     self.give_up_at = None;
                 }
                 Ok(read) => {
-                    self.log.write(&buffer[..read])?;
+                    written = written.and(self.log.write(&buffer[..read], wall));
                     taken += read;
                 }
                 Err(Errno::INTR) => {}
                 Err(_) => break,
             }
             if taken >= BURST {
+                self.unread = true;
                 break;
             }
         }
-        Ok(())
+        written
     }
 }

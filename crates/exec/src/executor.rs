@@ -7,14 +7,18 @@
 //!
 //! Starting what runs already does nothing. Starting what has a directory but does not run answers `Lost`: it was started
 //! before, and is not started twice.
+//!
+//! No more run at a time than the settings allow. What is asked for beyond that waits in order and starts as soon as another
+//! has ended; stopping it while it waits ends it without containers, and without ever having started.
+
+mod starting;
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
-use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use muster_types::Millis;
-use muster_types::attempt::{Cause, Fact, Handle, Launch, LaunchContainer, Limits, Observation};
+use muster_types::attempt::{Cause, Ending, Fact, Handle, Launch, Observation};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,17 +26,16 @@ use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::attempt::Attempt;
-use crate::attempt_dir::{AttemptDirs, DirError};
+use crate::attempt_dir::AttemptDirs;
 use crate::cgroup::{Cgroups, Group};
-use crate::course::{Course, Order};
+use crate::course::Order;
 use crate::household::{self, Household};
-use crate::log_writer::LogWriter;
-use crate::procfs::ticks_now;
+use crate::program_path::FoundPrograms;
 use crate::settings::Settings;
 use crate::spares::Spares;
-use crate::spawn::{Spawned, end_at_once, spawn};
-use crate::start_failure::{StartFailure, check};
 use crate::timers::Timers;
+use crate::token::Token;
+use crate::waiting::Waiting;
 
 /// A pipe holds this much.
 const BUFFER: usize = 64 << 10;
@@ -50,10 +53,15 @@ pub struct Executor {
     spares: Spares,
     epoll: OwnedFd,
     null: OwnedFd,
+    programs: FoundPrograms,
     buffer: Vec<u8>,
     events: Vec<epoll::Event>,
+    readable_others: Vec<u16>,
     attempts: HashMap<u64, Attempt>,
     ids: HashMap<Handle, u64>,
+    waiting: Waiting,
+    /// Attempts of which output was left for later.
+    unread: BTreeSet<u64>,
     next_id: u64,
     timers: Timers,
     facts: Vec<Fact>,
@@ -62,14 +70,6 @@ pub struct Executor {
     /// Groups of attempts that ended, in which something is still dying.
     dying_groups: Vec<Group>,
     notices: Vec<String>,
-}
-
-/// What is watched: the end or the output of one container of one attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Token {
-    id: u64,
-    container: usize,
-    is_output: bool,
 }
 
 impl Executor {
@@ -92,10 +92,14 @@ impl Executor {
             spares: Spares::default(),
             epoll,
             null,
+            programs: FoundPrograms::default(),
             buffer: vec![0; BUFFER],
             events: Vec::with_capacity(EVENTS),
+            readable_others: Vec::new(),
             attempts: HashMap::new(),
             ids: HashMap::new(),
+            waiting: Waiting::default(),
+            unread: BTreeSet::new(),
             next_id: 0,
             timers: Timers::default(),
             facts: Vec::new(),
@@ -117,24 +121,29 @@ impl Executor {
         self.attempts.len()
     }
 
-    /// Starts an attempt. What became of it comes with the next [`Executor::poll`].
+    /// How many attempts wait for others to end.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Starts an attempt, now or when there is room for it. What became of it comes with a later [`Executor::poll`].
     pub fn start(&mut self, launch: Launch) {
-        if self.ids.contains_key(&launch.handle) {
+        if self.ids.contains_key(&launch.handle) || self.waiting.contains(&launch.handle) {
             return;
         }
-        let handle = launch.handle.clone();
-        match self.try_start(launch) {
-            Ok(()) => {}
-            Err(Refusal::Failed(failure)) => self.report(handle, failure.into_observation()),
-            Err(Refusal::StartedBefore) => {
-                let message = "it was started before and is not started twice".into();
-                self.report(handle, Observation::Lost { message });
-            }
+        if self.has_room() && self.waiting.len() == 0 {
+            self.start_now(launch);
+        } else {
+            self.waiting.push(launch);
         }
     }
 
-    /// Asks an attempt to end and kills it after `grace`. Does nothing to one that does not run.
+    /// Asks an attempt to end and kills it after `grace`. Does nothing to one that neither runs nor waits.
     pub fn stop(&mut self, handle: &Handle, grace: Duration) {
+        if self.waiting.remove(handle) {
+            self.report(handle.clone(), stopped_while_waiting());
+            return;
+        }
         let Some((id, attempt)) = self.ids.get(handle).and_then(|id| Some((*id, self.attempts.get_mut(id)?)))
         else {
             return;
@@ -144,15 +153,53 @@ impl Executor {
         self.settle(id);
     }
 
+    /// Stops all that run and all that wait; none of the latter starts meanwhile.
+    pub fn stop_all(&mut self, grace: Duration) {
+        while let Some(launch) = self.waiting.pop() {
+            self.report(launch.handle, stopped_while_waiting());
+        }
+        for handle in self.ids.keys().cloned().collect::<Vec<_>>() {
+            self.stop(&handle, grace);
+        }
+    }
+
+    /// Makes [`Executor::poll`] come back also when something else can be read, and say so by this name.
+    pub fn watch(&mut self, other: impl AsFd, name: u16) -> io::Result<()> {
+        let data = epoll::EventData::new_u64(Token::of_other(name));
+        Ok(epoll::add(&self.epoll, other, data, epoll::EventFlags::IN)?)
+    }
+
+    /// The names of what else can be read, as the last [`Executor::poll`] found it.
+    pub fn readable_others(&self) -> &[u16] {
+        &self.readable_others
+    }
+
+    /// Adds to `facts` what was seen since the last [`Executor::poll`], without waiting.
+    pub fn take_facts(&mut self, facts: &mut Vec<Fact>) {
+        facts.append(&mut self.facts);
+    }
+
     /// Waits for something to happen, at most for `timeout`, deals with it and adds what was seen to `facts`.
     pub fn poll(&mut self, timeout: Option<Duration>, facts: &mut Vec<Fact>) -> io::Result<()> {
         self.wait(if self.facts.is_empty() { timeout } else { Some(Duration::ZERO) })?;
         let mut events = std::mem::take(&mut self.events);
+        self.readable_others.clear();
         for event in events.drain(..) {
-            self.observe(Token::unpack(event.data.u64()));
+            match Token::unpack(event.data.u64()) {
+                Ok(token) => self.observe(token),
+                Err(other) => self.readable_others.push(other),
+            }
+            self.start_waiting();
         }
         self.events = events;
+        for id in std::mem::take(&mut self.unread) {
+            if let Some(attempt) = self.attempts.get_mut(&id) {
+                attempt.observe_unread(Instant::now(), wall_now(), &mut self.buffer);
+                self.settle(id);
+            }
+        }
         self.observe_time(Instant::now());
+        self.start_waiting();
         facts.append(&mut self.facts);
         Ok(())
     }
@@ -160,15 +207,17 @@ impl Executor {
     /// When [`Executor::poll`] must be called even if nothing happens. `None`: not before the executor's descriptor is
     /// readable.
     pub fn deadline(&self) -> Option<Instant> {
-        if !self.facts.is_empty() {
+        if !self.facts.is_empty() || !self.unread.is_empty() {
             return Some(Instant::now());
         }
         let household = self.household.as_ref().and_then(Household::deadline);
         [self.timers.next(), household].into_iter().flatten().min()
     }
 
-    /// Kills everything that runs and waits until it is gone, for a few seconds at most. Reports nothing.
+    /// Kills everything that runs and waits until it is gone, for a few seconds at most; forgets what waits for its start.
+    /// Reports nothing.
     pub fn kill_all(&mut self) {
+        self.waiting = Waiting::default();
         for attempt in self.attempts.values() {
             attempt.carry_out(Some(Order::Kill));
             attempt.group.iter().for_each(Group::kill);
@@ -185,96 +234,6 @@ impl Executor {
         for group in self.dying_groups.drain(..) {
             group.remove();
         }
-    }
-
-    fn try_start(&mut self, launch: Launch) -> Result<(), Refusal> {
-        check(&launch).map_err(Refusal::Failed)?;
-        let Launch { handle, containers, timeout, kill_timeout, limits } = launch;
-        let work = self.dirs.create(&handle, &mut self.spares).map_err(|error| match error {
-            DirError::Exists => Refusal::StartedBefore,
-            DirError::Io(error) => {
-                Refusal::Failed(StartFailure::of_directory(&self.dirs.path(&handle), &error))
-            }
-            other @ (DirError::NotFound | DirError::BadName(_)) => Refusal::Failed(
-                StartFailure::of_directory(&self.dirs.path(&handle), &io::Error::other(other)),
-            ),
-        })?;
-        let group = self.enter_group(&handle, &limits);
-        let now = Instant::now();
-        let course = Course::new(now, timeout, kill_timeout, self.settings.leftover_grace);
-        let mut attempt = Attempt::new(handle.clone(), course, group, ticks_now());
-        let id = self.next_id;
-        self.next_id += 1;
-        for (index, container) in containers.into_iter().enumerate() {
-            match self.spawn(id, index, &container, &work) {
-                Ok(spawned) => {
-                    let max_bytes = self.settings.log_max_bytes;
-                    let log =
-                        LogWriter::new(self.dirs.clone(), handle.clone(), container.name.clone(), max_bytes);
-                    attempt.join(container.name, spawned, log);
-                }
-                Err(failure) => {
-                    let order = attempt.course.end(Cause::Stopped, None, Duration::ZERO, now);
-                    attempt.carry_out(order);
-                    attempt.failure = Some(failure);
-                    break;
-                }
-            }
-        }
-        self.leave_group(attempt.group.as_ref());
-        if attempt.failure.is_none() {
-            self.report(handle.clone(), Observation::Started);
-        }
-        if let Some(household) = &mut self.household {
-            household.watch(now);
-        }
-        self.ids.insert(handle, id);
-        self.attempts.insert(id, attempt);
-        self.settle(id);
-        Ok(())
-    }
-
-    fn enter_group(&mut self, handle: &Handle, limits: &Limits) -> Option<Group> {
-        let entered = self.cgroups.create(&handle.to_string(), limits).and_then(|group| {
-            let Some(group) = group else { return Ok(None) };
-            group.enter().inspect_err(|_| drop(group.leave())).map(|()| Some(group))
-        });
-        entered.unwrap_or_else(|error| {
-            self.note(format!("limits of some attempts are not enforced: {error}"));
-            None
-        })
-    }
-
-    fn leave_group(&mut self, group: Option<&Group>) {
-        let left = group.map_or(Ok(()), |group| group.leave().and_then(|()| group.limit_cpu()));
-        if let Err(error) = left {
-            self.note(format!("limits of some attempts are not enforced: {error}"));
-        }
-    }
-
-    fn note(&mut self, notice: String) {
-        if !self.notices.contains(&notice) {
-            self.notices.push(notice);
-        }
-    }
-
-    /// Starts the program of one container and watches it.
-    fn spawn(
-        &self,
-        id: u64,
-        container: usize,
-        launch: &LaunchContainer,
-        work: &Path,
-    ) -> Result<Spawned, StartFailure> {
-        let spawned = spawn(launch, work, &self.null, &self.settings.default_path)?;
-        let data = |is_output| epoll::EventData::new_u64(Token { id, container, is_output }.pack());
-        epoll::add(&self.epoll, &spawned.output, data(true), epoll::EventFlags::IN)
-            .and_then(|()| epoll::add(&self.epoll, &spawned.pidfd, data(false), epoll::EventFlags::IN))
-            .map_err(|errno| {
-                end_at_once(spawned.pid);
-                StartFailure::of_resources("follow the process", &errno.into())
-            })?;
-        Ok(spawned)
     }
 
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
@@ -294,7 +253,7 @@ impl Executor {
         let Some(attempt) = self.attempts.get_mut(&id) else { return };
         let now = Instant::now();
         if is_output {
-            attempt.observe_output(container, now, &mut self.buffer);
+            attempt.observe_output(container, now, wall_now(), &mut self.buffer);
         } else {
             attempt.observe_exit(container, now, wall_now(), self.settings.drain_timeout, &mut self.buffer);
         }
@@ -304,7 +263,7 @@ impl Executor {
     fn observe_time(&mut self, now: Instant) {
         for id in self.timers.due(now) {
             if let Some(attempt) = self.attempts.get_mut(&id) {
-                attempt.observe_time(now, &mut self.buffer);
+                attempt.observe_time(now, wall_now(), &mut self.buffer);
                 self.settle(id);
             }
         }
@@ -325,6 +284,9 @@ impl Executor {
         let deadline = if over { None } else { attempt.deadline() };
         self.timers.rearm(id, &mut attempt.armed, deadline);
         if !over {
+            if attempt.has_unread() {
+                self.unread.insert(id);
+            }
             return;
         }
         let Some(mut attempt) = self.attempts.remove(&id) else { return };
@@ -362,38 +324,12 @@ impl Drop for Executor {
     }
 }
 
-enum Refusal {
-    Failed(StartFailure),
-    StartedBefore,
-}
-
-impl Token {
-    fn pack(self) -> u64 {
-        self.id << 16 | (self.container as u64 & 0x7fff) << 1 | u64::from(self.is_output)
-    }
-
-    fn unpack(packed: u64) -> Self {
-        let container = usize::try_from(packed >> 1 & 0x7fff).unwrap_or(0);
-        Self { id: packed >> 16, container, is_output: packed & 1 == 1 }
-    }
+fn stopped_while_waiting() -> Observation {
+    let message = Some("it was stopped before it started".into());
+    Observation::Ended(Ending { containers: vec![], cause: Cause::Stopped, at: wall_now(), message })
 }
 
 fn wall_now() -> Millis {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tokens_come_back_as_they_went() {
-        for token in [
-            Token { id: 0, container: 0, is_output: false },
-            Token { id: 1 << 40, container: 300, is_output: true },
-        ] {
-            assert_eq!(Token::unpack(token.pack()), token);
-        }
-    }
 }

@@ -4,12 +4,13 @@ use std::io;
 
 use muster_types::attempt::Handle;
 use rustix::fd::OwnedFd;
-use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use thiserror::Error;
 
 use crate::attempt_dir::{AttemptDirs, DirError};
-use crate::log_writer::Base;
+use crate::log_files::{Files, read_times};
+use crate::log_times::TimedPlace;
+use crate::log_writer::log_name;
 use crate::start_failure::is_file_name;
 
 /// A rotation takes microseconds; a reader that meets this many looks at something else.
@@ -52,6 +53,16 @@ impl From<Errno> for ReadError {
     }
 }
 
+impl ReadError {
+    pub(crate) fn of_directory(error: DirError) -> Self {
+        match error {
+            DirError::NotFound | DirError::Exists => Self::NoAttempt,
+            DirError::BadName(name) => Self::BadName(name),
+            DirError::Io(error) => Errno::from_io_error(&error).map_or(Self::Io(error), Self::from),
+        }
+    }
+}
+
 impl AttemptDirs {
     /// Reads at most `max` bytes of a container's log from `offset` on. A container that wrote nothing has an empty log.
     pub fn read_log(
@@ -61,149 +72,55 @@ impl AttemptDirs {
         offset: u64,
         max: usize,
     ) -> Result<LogPart, ReadError> {
+        match self.open_files(handle, container)? {
+            None => Ok(LogPart::default()),
+            Some((_, files)) => files.read(offset, max),
+        }
+    }
+
+    /// When which part of a container's log was written, oldest first. The first place is the first that is kept, unless
+    /// nothing is.
+    pub fn read_times(&self, handle: &Handle, container: &str) -> Result<Vec<TimedPlace>, ReadError> {
+        let Some((logs, files)) = self.open_files(handle, container)? else { return Ok(Vec::new()) };
+        let name = log_name(container);
+        // The newest first: should they be rotated now, they are met again.
+        let mut places = files.newest_times(read_times(&logs, &format!("{name}.times"))?)?;
+        places.extend(files.times_before(read_times(&logs, &format!("{name}.1.times"))?)?);
+        places.sort_by_key(|place| (place.offset, place.second));
+        let first = files.first();
+        // What is no longer kept, but for the second in which the first kept byte was written.
+        let kept = places.iter().rposition(|place| place.offset <= first).unwrap_or(0);
+        places.drain(..kept);
+        if let Some(place) = places.first_mut() {
+            place.offset = place.offset.max(first);
+        }
+        places.dedup_by_key(|place| place.second);
+        Ok(places)
+    }
+
+    /// Opens the files of a log, with the directory they are in; none if nothing was written.
+    pub(crate) fn open_files(
+        &self,
+        handle: &Handle,
+        container: &str,
+    ) -> Result<Option<(OwnedFd, Files)>, ReadError> {
         if !is_file_name(container) {
             return Err(ReadError::BadName(container.into()));
         }
         let logs = match self.open_logs(handle, false) {
             Ok(logs) => logs,
-            Err(DirError::NotFound) if self.exists(handle) => return Ok(LogPart::default()),
-            Err(DirError::NotFound | DirError::Exists) => return Err(ReadError::NoAttempt),
-            Err(DirError::BadName(name)) => return Err(ReadError::BadName(name)),
-            Err(DirError::Io(error)) => {
-                return Err(Errno::from_io_error(&error).map_or(ReadError::Io(error), ReadError::from));
-            }
+            Err(DirError::NotFound) if self.exists(handle) => return Ok(None),
+            Err(error) => return Err(ReadError::of_directory(error)),
         };
-        let name = format!("{container}.log");
+        let name = log_name(container);
         for _ in 0..TRIES {
             if let Some(files) = Files::open(&logs, &name)? {
-                return files.read(offset, max);
+                return Ok(Some((logs, files)));
             }
             std::thread::yield_now();
         }
         Err(ReadError::NotAFile)
     }
-}
-
-/// The files of a log at one moment.
-struct Files {
-    newest: Option<OwnedFd>,
-    newest_at: u64,
-    newest_len: u64,
-    before: Option<(OwnedFd, u64)>,
-}
-
-impl Files {
-    /// Opens them; `None` if they changed meanwhile.
-    fn open(logs: &OwnedFd, name: &str) -> Result<Option<Self>, ReadError> {
-        let base_name = format!("{name}.base");
-        let newest = open(logs, name)?;
-        let Some(base) = read_base(logs, &base_name)? else {
-            return Self::only(newest, 0).map(Some);
-        };
-        let newest_inode = inode_of(newest.as_ref())?;
-        if newest_inode == Some(base.old_inode) {
-            // A rotation has begun: the file before this one is as good as gone.
-            return Self::only(newest, base.old_at).map(Some);
-        }
-        let before = open(logs, &format!("{name}.1"))?;
-        // The same inode can be another file: inodes are used again. Rotation changes the base first.
-        let unchanged = read_base(logs, &base_name)? == Some(base);
-        if !unchanged || inode_of(before.as_ref())? != Some(base.old_inode) {
-            return Ok(None);
-        }
-        match newest_inode {
-            // In the middle of a rotation no file has the name.
-            None => Self::only(before, base.old_at).map(Some),
-            Some(inode) if inode == base.inode => {
-                let files = Self::only(newest, base.at)?;
-                Ok(Some(Self { before: before.map(|before| (before, base.old_at)), ..files }))
-            }
-            Some(_) => Ok(None),
-        }
-    }
-
-    fn only(newest: Option<OwnedFd>, newest_at: u64) -> Result<Self, ReadError> {
-        let newest_len = newest.as_ref().map_or(Ok(0), |file| Ok::<_, ReadError>(inspect(file)?.1))?;
-        Ok(Self { newest, newest_at, newest_len, before: None })
-    }
-
-    fn read(&self, offset: u64, max: usize) -> Result<LogPart, ReadError> {
-        let end = self.newest_at + self.newest_len;
-        let first = self.before.as_ref().map_or(self.newest_at, |(_, at)| *at);
-        let offset = offset.clamp(first, end);
-        let mut part = LogPart { offset, bytes: Vec::new(), end };
-        if let Some((before, at)) = &self.before
-            && offset < self.newest_at
-        {
-            read_into(before, offset - at, self.newest_at - offset, max, &mut part.bytes)?;
-        }
-        let place = offset + part.bytes.len() as u64;
-        if let Some(newest) = &self.newest
-            && place >= self.newest_at
-        {
-            read_into(newest, place - self.newest_at, end - place, max - part.bytes.len(), &mut part.bytes)?;
-        }
-        Ok(part)
-    }
-}
-
-/// Opens a file if it is there. Does not follow links, nor wait for whoever should open the other side.
-fn open(logs: &OwnedFd, name: &str) -> Result<Option<OwnedFd>, ReadError> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    match rustix::fs::openat(logs, name, flags, Mode::empty()) {
-        Ok(file) => Ok(Some(file)),
-        Err(Errno::NOENT) => Ok(None),
-        Err(errno) => Err(errno.into()),
-    }
-}
-
-fn inode_of(file: Option<&OwnedFd>) -> Result<Option<u64>, ReadError> {
-    file.map(|file| Ok(inspect(file)?.0)).transpose()
-}
-
-/// Inode and size of a regular file.
-fn inspect(file: &OwnedFd) -> Result<(u64, u64), ReadError> {
-    let stat = rustix::fs::fstat(file)?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(ReadError::NotAFile);
-    }
-    Ok((stat.st_ino, u64::try_from(stat.st_size).unwrap_or(0)))
-}
-
-fn read_base(logs: &OwnedFd, name: &str) -> Result<Option<Base>, ReadError> {
-    let Some(file) = open(logs, name)? else { return Ok(None) };
-    inspect(&file)?;
-    let mut text = Vec::new();
-    read_into(&file, 0, 200, 200, &mut text)?;
-    let base = std::str::from_utf8(&text).ok().and_then(Base::parse);
-    base.map_or(Err(ReadError::NotAFile), |base| Ok(Some(base)))
-}
-
-/// Appends at most `available` and `max` bytes from a place in a file.
-fn read_into(
-    file: &OwnedFd,
-    mut offset: u64,
-    available: u64,
-    max: usize,
-    bytes: &mut Vec<u8>,
-) -> Result<(), ReadError> {
-    let wanted = usize::try_from(available).unwrap_or(usize::MAX).min(max);
-    let begin = bytes.len();
-    bytes.resize(begin + wanted, 0);
-    let mut filled = begin;
-    while filled < bytes.len() {
-        match rustix::io::pread(file, &mut bytes[filled..], offset) {
-            Ok(0) => break,
-            Ok(read) => {
-                filled += read;
-                offset += read as u64;
-            }
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-    bytes.truncate(filled);
-    Ok(())
 }
 
 #[cfg(test)]
@@ -213,9 +130,14 @@ mod tests {
     use std::path::Path;
     use std::sync::atomic::{AtomicBool, Ordering};
 
+    use muster_types::Millis;
+    use rustix::fs::{FileType, Mode};
+
     use super::*;
     use crate::log_writer::LogWriter;
     use crate::spares::Spares;
+
+    const NOON: Millis = Millis(1_763_200_000_500);
 
     fn handle() -> Handle {
         Handle { task: "t".into(), attempt: 1 }
@@ -237,7 +159,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let (dirs, mut log) = writer(temp.path(), 1000);
         assert_eq!(read(&dirs, 0, 10), (0, String::new(), 0), "nothing written is an empty log");
-        log.write(b"hello world").unwrap();
+        log.write(b"hello world", NOON).unwrap();
         assert_eq!(read(&dirs, 0, 5), (0, "hello".into(), 11));
         assert_eq!(read(&dirs, 6, 100), (6, "world".into(), 11));
         assert_eq!(read(&dirs, 99, 100), (11, String::new(), 11), "past the end is the end");
@@ -247,7 +169,7 @@ mod tests {
     fn places_stay_the_same_when_the_log_is_rotated() {
         let temp = tempfile::tempdir().unwrap();
         let (dirs, mut log) = writer(temp.path(), 8);
-        log.write(b"0123456789abcd").unwrap();
+        log.write(b"0123456789abcd", NOON).unwrap();
         assert_eq!(read(&dirs, 0, 100), (8, "89abcd".into(), 14), "the oldest part is gone");
         assert_eq!(read(&dirs, 9, 2), (9, "9a".into(), 14));
         assert_eq!(read(&dirs, 10, 4), (10, "abcd".into(), 14));
@@ -262,7 +184,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for index in 0..20_000_u32 {
-                    log.write(&[(index % 251) as u8]).unwrap();
+                    log.write(&[(index % 251) as u8], NOON).unwrap();
                 }
                 done.store(true, Ordering::SeqCst);
             });
@@ -314,5 +236,49 @@ mod tests {
         let dirs = AttemptDirs::new(temp.path());
         assert!(matches!(dirs.read_log(&handle(), "main", 0, 10), Err(ReadError::NoAttempt)));
         assert!(matches!(dirs.read_log(&handle(), "../x", 0, 10), Err(ReadError::BadName(_))));
+    }
+
+    fn times(dirs: &AttemptDirs) -> Vec<(i64, u64)> {
+        let places = dirs.read_times(&handle(), "main").unwrap();
+        places.iter().map(|place| (place.second, place.offset)).collect()
+    }
+
+    #[test]
+    fn the_time_of_each_second_of_output_is_known_across_rotation() {
+        let temp = tempfile::tempdir().unwrap();
+        let (dirs, mut log) = writer(temp.path(), 400);
+        assert_eq!(times(&dirs), []);
+        for second in 0..100 {
+            log.write(b"abc", Millis(NOON.0 + second * 1000)).unwrap();
+        }
+        // As the kernel would have, had it been then: the newest file may hold one second alone.
+        let newest = fs::File::options().append(true).open(temp.path().join("t-1/logs/main.log")).unwrap();
+        newest.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_763_200_099)).unwrap();
+        let (times, part) = (times(&dirs), dirs.read_log(&handle(), "main", 0, usize::MAX).unwrap());
+        assert_eq!((times[0].1, part.end), (part.offset, 300));
+        let expected: Vec<_> = (part.offset..300)
+            .step_by(3)
+            .map(|offset| (1_763_200_000 + i64::try_from(offset / 3).unwrap(), offset))
+            .collect();
+        assert_eq!(times, expected);
+    }
+
+    #[test]
+    fn output_of_one_second_has_the_time_of_its_file() {
+        let temp = tempfile::tempdir().unwrap();
+        let (dirs, mut log) = writer(temp.path(), 100);
+        log.write(b"abc", NOON).unwrap();
+        let file = fs::File::open(temp.path().join("t-1/logs/main.log")).unwrap();
+        let changed = rustix::fs::fstat(&file).unwrap().st_mtime;
+        assert_eq!(times(&dirs), [(changed, 0)]);
+    }
+
+    #[test]
+    fn times_that_make_no_sense_harm_nobody() {
+        let temp = tempfile::tempdir().unwrap();
+        let (dirs, mut log) = writer(temp.path(), 100);
+        log.write(b"abc", NOON).unwrap();
+        fs::write(temp.path().join("t-1/logs/main.log.times"), [0xff; 50]).unwrap();
+        assert_eq!(times(&dirs), [(-1, u64::MAX)]);
     }
 }

@@ -5,17 +5,21 @@
 //! counted from the first byte the container ever wrote, and `<container>.log.base` tells readers where the files begin:
 //! it names the newest file and the one before by inode, so that a reader in the middle of a rotation is never wrong.
 //!
+//! When it was written is kept beside it, see `log_times.rs`, and counts towards the cap.
+//!
 //! Nothing is buffered here: what was read from the container is in the file when `write` returns.
 
 use std::io;
 
+use muster_types::Millis;
 use muster_types::attempt::Handle;
 use rustix::fd::OwnedFd;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use thiserror::Error;
 
 use crate::attempt_dir::{AttemptDirs, DirError};
+use crate::log_times::{TimedPlace, TimesWriter};
 
 /// Why output could not be kept.
 #[derive(Debug, Error)]
@@ -45,13 +49,15 @@ pub(crate) struct LogWriter {
     file_cap: u64,
     total: u64,
     target: Target,
+    times: TimesWriter,
 }
 
 impl LogWriter {
     /// A log of which at most `max_bytes` are kept.
     pub(crate) fn new(dirs: AttemptDirs, handle: Handle, container: String, max_bytes: u64) -> Self {
         let file_cap = (max_bytes / 2).max(1);
-        Self { dirs, handle, container, file_cap, total: 0, target: Target::Untouched }
+        let (target, times) = (Target::Untouched, TimesWriter::default());
+        Self { dirs, handle, container, file_cap, total: 0, target, times }
     }
 
     /// How much was written since the beginning.
@@ -59,9 +65,9 @@ impl LogWriter {
         self.total
     }
 
-    /// Keeps some output. Fails once; after that output is dropped without words.
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), LogError> {
-        let written = self.try_write(bytes);
+    /// Keeps some output that came just now. Fails once; after that output is dropped without words.
+    pub(crate) fn write(&mut self, bytes: &[u8], now: Millis) -> Result<(), LogError> {
+        let written = self.try_write(bytes, now.0.div_euclid(1000));
         self.checked(written)
     }
 
@@ -81,14 +87,22 @@ impl LogWriter {
         })
     }
 
-    fn try_write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+    fn try_write(&mut self, mut bytes: &[u8], second: i64) -> io::Result<()> {
         while !bytes.is_empty() {
             match &mut self.target {
                 Target::Failed => return Ok(()),
                 Target::Untouched => self.open()?,
-                Target::Open { filled, .. } if *filled >= self.file_cap => self.rotate()?,
-                Target::Open { file, filled, .. } => {
-                    let room = usize::try_from(self.file_cap - *filled).unwrap_or(usize::MAX);
+                // A file that holds nothing but times would hold nothing after the next rotation either.
+                Target::Open { filled, .. }
+                    if *filled > 0 && *filled + self.times.written() >= self.file_cap =>
+                {
+                    self.rotate()?;
+                }
+                Target::Open { logs, file, filled } => {
+                    let place = TimedPlace { second, offset: self.total };
+                    self.times.observe(place, logs, &log_name(&self.container))?;
+                    let room =
+                        usize::try_from(self.file_cap.saturating_sub(*filled)).unwrap_or(usize::MAX).max(1);
                     let written = write_some(file, &bytes[..bytes.len().min(room)])?;
                     *filled += written as u64;
                     self.total += written as u64;
@@ -104,20 +118,26 @@ impl LogWriter {
             DirError::Io(error) => error,
             other => io::Error::other(other),
         })?;
-        let file = create(&logs, &format!("{}.log", self.container))?;
+        let file = create(&logs, &log_name(&self.container))?;
         self.target = Target::Open { logs, file, filled: 0 };
         Ok(())
     }
 
     fn rotate(&mut self) -> io::Result<()> {
         let Target::Open { logs, file, filled } = &mut self.target else { return Ok(()) };
-        let name = format!("{}.log", self.container);
+        let name = log_name(&self.container);
         let (new_name, base_name) = (format!("{name}.new"), format!("{name}.base"));
         let new = create(logs, &new_name)?;
         let (new_inode, old_inode) = (rustix::fs::fstat(&new)?.st_ino, rustix::fs::fstat(&*file)?.st_ino);
         let base = Base { inode: new_inode, at: self.total, old_inode, old_at: self.total - *filled };
         base.store(logs, &base_name)?;
+        let (times, old_times) = (format!("{name}.times"), format!("{name}.1.times"));
         rustix::fs::renameat(&*logs, &name, &*logs, format!("{name}.1"))?;
+        if self.times.rotate() {
+            rustix::fs::renameat(&*logs, &times, &*logs, &old_times)?;
+        } else {
+            rustix::fs::unlinkat(&*logs, &old_times, AtFlags::empty()).ok();
+        }
         rustix::fs::renameat(&*logs, &new_name, &*logs, &name)?;
         (*file, *filled) = (new, 0);
         Ok(())
@@ -144,7 +164,7 @@ impl Base {
         let Self { inode, at, old_inode, old_at } = self;
         let temporary = format!("{name}.new");
         let file = create(logs, &temporary)?;
-        write_some(&file, format!("{inode} {at} {old_inode} {old_at}\n").as_bytes())?;
+        write_all(&file, format!("{inode} {at} {old_inode} {old_at}\n").as_bytes())?;
         Ok(rustix::fs::renameat(logs, &temporary, logs, name)?)
     }
 }
@@ -153,6 +173,18 @@ impl Base {
 fn create(logs: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::APPEND | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(logs, name, flags, Mode::RUSR | Mode::WUSR)?)
+}
+
+/// The newest file of a container's log.
+pub(crate) fn log_name(container: &str) -> String {
+    format!("{container}.log")
+}
+
+pub(crate) fn write_all(file: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        bytes = &bytes[write_some(file, bytes)?..];
+    }
+    Ok(())
 }
 
 fn write_some(file: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
@@ -172,6 +204,8 @@ mod tests {
     use super::*;
     use crate::spares::Spares;
 
+    const NOON: Millis = Millis(1_763_200_000_500);
+
     fn writer(root: &std::path::Path, max_bytes: u64) -> LogWriter {
         let (dirs, handle) = (AttemptDirs::new(root), Handle { task: "t".into(), attempt: 1 });
         dirs.create(&handle, &mut Spares::default()).unwrap();
@@ -190,8 +224,8 @@ mod tests {
     fn output_is_in_the_file_when_write_returns() {
         let temp = tempfile::tempdir().unwrap();
         let mut log = writer(temp.path(), 100);
-        log.write(b"one ").unwrap();
-        log.write(b"two").unwrap();
+        log.write(b"one ", NOON).unwrap();
+        log.write(b"two", NOON).unwrap();
         assert_eq!(fs::read_to_string(temp.path().join("t-1/logs/main.log")).unwrap(), "one two");
         assert_eq!(log.total(), 7);
     }
@@ -200,7 +234,7 @@ mod tests {
     fn the_newest_output_is_kept_in_two_files_of_half_the_cap() {
         let temp = tempfile::tempdir().unwrap();
         let mut log = writer(temp.path(), 8);
-        log.write(b"aaaabbbbccccdd").unwrap();
+        log.write(b"aaaabbbbccccdd", NOON).unwrap();
         log.finish(true).unwrap();
         let logs = temp.path().join("t-1/logs");
         assert_eq!(fs::read_to_string(logs.join("main.log")).unwrap(), "dd");
@@ -216,9 +250,9 @@ mod tests {
         let mut log = writer(temp.path(), 100);
         let full = || File::options().write(true).open("/dev/full").unwrap().into();
         log.target = Target::Open { logs: full(), file: full(), filled: 0 };
-        let error = log.write(b"lost").unwrap_err().to_string();
+        let error = log.write(b"lost", NOON).unwrap_err().to_string();
         assert_eq!(error, "cannot write the log of container `main`: No space left on device (os error 28)");
-        log.write(b"dropped").unwrap();
+        log.write(b"dropped", NOON).unwrap();
         log.finish(true).unwrap();
         assert_eq!(log.total(), 0);
     }
@@ -231,7 +265,44 @@ mod tests {
         fs::create_dir(&logs).unwrap();
         fs::write(temp.path().join("precious"), "x").unwrap();
         std::os::unix::fs::symlink(temp.path().join("precious"), logs.join("main.log")).unwrap();
-        assert!(log.write(b"y").is_err());
+        assert!(log.write(b"y", NOON).is_err());
         assert_eq!(fs::read_to_string(temp.path().join("precious")).unwrap(), "x");
+    }
+
+    #[test]
+    fn the_times_of_output_are_kept_once_a_second() {
+        let temp = tempfile::tempdir().unwrap();
+        let mut log = writer(temp.path(), 1000);
+        for (after, text) in [(0, "a"), (400, "b"), (600, "c"), (700, "d"), (-5000, "e"), (9000, "f")] {
+            log.write(text.as_bytes(), Millis(NOON.0 + after)).unwrap();
+        }
+        let bytes = fs::read(temp.path().join("t-1/logs/main.log.times")).unwrap();
+        let places = TimedPlace::parse(&bytes).into_iter().map(|place| (place.second, place.offset));
+        let second = 1_763_200_000;
+        assert_eq!(places.collect::<Vec<_>>(), [(second, 0), (second + 1, 2), (second + 9, 5)]);
+    }
+
+    #[test]
+    fn output_of_one_second_needs_no_times() {
+        let temp = tempfile::tempdir().unwrap();
+        let mut log = writer(temp.path(), 1000);
+        log.write(b"one", NOON).unwrap();
+        log.write(b"two", NOON).unwrap();
+        assert_eq!(fs::read_dir(temp.path().join("t-1/logs")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn times_count_towards_the_cap_and_go_with_their_output() {
+        let temp = tempfile::tempdir().unwrap();
+        let mut log = writer(temp.path(), 400);
+        for second in 0..1000 {
+            log.write(b".", Millis(NOON.0 + second * 1000)).unwrap();
+            let logs = fs::read_dir(temp.path().join("t-1/logs")).unwrap();
+            let entries = logs.map(|entry| entry.unwrap());
+            let sizes = entries.filter(|entry| entry.file_name() != "main.log.base");
+            let kept: u64 = sizes.map(|entry| entry.metadata().unwrap().len()).sum();
+            assert!(kept <= 400 + 2 * 32, "{kept} bytes are kept after {second} seconds");
+        }
+        assert_eq!(log.total(), 1000);
     }
 }

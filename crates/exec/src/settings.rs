@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub struct Settings {
     /// Holds one directory per attempt. Absolute; made when it is needed.
     pub work_root: PathBuf,
+    /// How many attempts run at a time; more wait for their turn. Without it there is no limit.
+    pub max_running: Option<usize>,
     /// How much of a container's output is kept, the newest part: in two files of half this size.
     pub log_max_bytes: u64,
     /// Whether logs are forced to the disk before an end is reported. Without it they are complete for every reader and
@@ -31,6 +33,7 @@ impl Settings {
     pub fn new(work_root: impl Into<PathBuf>) -> Self {
         Self {
             work_root: work_root.into(),
+            max_running: None,
             log_max_bytes: 16 << 20,
             sync_logs: false,
             leftover_grace: Duration::from_secs(10),

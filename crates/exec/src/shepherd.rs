@@ -29,6 +29,9 @@ const STARTS_PER_TURN: usize = 8;
 /// Descriptors this process may have: three for each container.
 const DESCRIPTORS: u64 = 1 << 16;
 const READ: usize = 64 << 10;
+/// What the executor watches beside attempts.
+const CONTROL: u16 = 0;
+const WARDEN: u16 = 1;
 
 /// What a shepherd is told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +44,11 @@ pub enum Command {
     Stop {
         /// Which one.
         handle: Handle,
+        /// Time between asking and killing.
+        grace: Duration,
+    },
+    /// End every attempt, and start none that waits.
+    StopAll {
         /// Time between asking and killing.
         grace: Duration,
     },
@@ -89,23 +97,27 @@ fn run(warden: Option<OwnedFd>) -> io::Result<()> {
     // Without a warden there is nobody to kill what is left if this process is killed.
     let warden = warden.ok_or_else(|| io::Error::other("the warden is gone"))?;
     loop {
-        let turn = Turn::wait(&control, shepherd.as_ref(), &warden, !commands.is_empty())?;
+        let turn = match &mut shepherd {
+            Some(executor) if control.out.is_empty() => Turn::follow(executor, &commands, &mut facts)?,
+            executor => Turn::wait(&control, executor.as_mut(), &warden, &commands, &mut facts)?,
+        };
         if turn.warden_gone || (turn.control_readable && control.read(&mut commands)? == Stream::Closed) {
             return Ok(());
         }
         for _ in 0..STARTS_PER_TURN {
             let Some(command) = commands.pop_front() else { break };
             match (command, &mut shepherd) {
-                (Command::Begin(settings), _) => shepherd = Some(control.begin(settings)?),
+                (Command::Begin(settings), _) => shepherd = Some(control.begin(settings, &warden)?),
                 (Command::Start(launch), Some(executor)) => executor.start(launch),
                 (Command::Stop { handle, grace }, Some(executor)) => executor.stop(&handle, grace),
-                (Command::Start(_) | Command::Stop { .. }, None) => {
+                (Command::StopAll { grace }, Some(executor)) => executor.stop_all(grace),
+                (Command::Start(_) | Command::Stop { .. } | Command::StopAll { .. }, None) => {
                     return Err(io::Error::other("an order before the settings"));
                 }
             }
         }
         if let Some(executor) = &mut shepherd {
-            executor.poll(Some(Duration::ZERO), &mut facts)?;
+            executor.take_facts(&mut facts);
             for notice in executor.notices().iter().skip(notices) {
                 control.say(&Report::Notice(notice.clone()))?;
             }
@@ -118,37 +130,53 @@ fn run(warden: Option<OwnedFd>) -> io::Result<()> {
     }
 }
 
-/// What there is to do now.
+/// What there is to do now, besides what the executor has done already.
 struct Turn {
     control_readable: bool,
     warden_gone: bool,
 }
 
 impl Turn {
+    /// Waits for everything at once.
+    fn follow(
+        executor: &mut Executor,
+        commands: &VecDeque<Command>,
+        facts: &mut Vec<Fact>,
+    ) -> io::Result<Self> {
+        let wait = if commands.is_empty() { None } else { Some(Duration::ZERO) };
+        executor.poll(wait, facts)?;
+        let others = executor.readable_others();
+        Ok(Self { control_readable: others.contains(&CONTROL), warden_gone: others.contains(&WARDEN) })
+    }
+
+    /// The same while there is no executor, or something that could not be written at once.
     fn wait(
         control: &Control,
-        executor: Option<&Executor>,
+        executor: Option<&mut Executor>,
         warden: &OwnedFd,
-        has_commands: bool,
+        commands: &VecDeque<Command>,
+        facts: &mut Vec<Fact>,
     ) -> io::Result<Self> {
-        let until = executor.and_then(Executor::deadline);
-        let wait = match until {
-            _ if has_commands => Some(Duration::ZERO),
+        let wait = match executor.as_ref().and_then(|executor| executor.deadline()) {
+            _ if !commands.is_empty() => Some(Duration::ZERO),
             until => until.map(|at| at.saturating_duration_since(Instant::now())),
         };
         let timeout = wait.and_then(|wait| Timespec::try_from(wait).ok());
         let for_control = if control.out.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
         let mut fds = vec![PollFd::new(&control.socket, for_control), PollFd::new(warden, PollFlags::IN)];
-        fds.extend(executor.map(|executor| PollFd::new(executor, PollFlags::IN)));
+        fds.extend(executor.as_deref().map(|executor| PollFd::new(executor, PollFlags::IN)));
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
         }
         let readable = PollFlags::IN | PollFlags::HUP | PollFlags::ERR;
-        Ok(Self {
+        let turn = Self {
             control_readable: fds[0].revents().intersects(readable),
             warden_gone: fds[1].revents().intersects(readable),
-        })
+        };
+        drop(fds);
+        executor.map_or(Ok(()), |executor| executor.poll(Some(Duration::ZERO), facts))?;
+        Ok(turn)
     }
 }
 
@@ -163,6 +191,7 @@ struct Control {
     socket: UnixStream,
     decoder: Decoder,
     out: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
 impl Control {
@@ -171,11 +200,16 @@ impl Control {
         let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
         warden::close_input()?;
         socket.set_nonblocking(true)?;
-        Ok(Self { socket, decoder: Decoder::default(), out: Vec::new() })
+        Ok(Self { socket, decoder: Decoder::default(), out: Vec::new(), buffer: vec![0; READ] })
     }
 
-    fn begin(&mut self, settings: Settings) -> io::Result<Executor> {
-        match Executor::new(Settings { owns_process: true, ..settings }) {
+    fn begin(&mut self, settings: Settings, warden: &OwnedFd) -> io::Result<Executor> {
+        let begun = Executor::new(Settings { owns_process: true, ..settings }).and_then(|mut executor| {
+            executor.watch(&self.socket, CONTROL)?;
+            executor.watch(warden, WARDEN)?;
+            Ok(executor)
+        });
+        match begun {
             Ok(executor) => {
                 self.say(&Report::Ready { shepherd: std::process::id() })?;
                 Ok(executor)
@@ -189,11 +223,16 @@ impl Control {
     }
 
     fn read(&mut self, commands: &mut VecDeque<Command>) -> io::Result<Stream> {
-        let mut buffer = vec![0; READ];
         loop {
-            match self.socket.read(&mut buffer) {
+            match self.socket.read(&mut self.buffer) {
                 Ok(0) => return Ok(Stream::Closed),
-                Ok(read) => self.decoder.extend(&buffer[..read]),
+                Ok(read) => {
+                    self.decoder.extend(&self.buffer[..read]);
+                    // Less than there was room for: there is no more right now.
+                    if read < self.buffer.len() {
+                        break;
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return Ok(Stream::Closed),

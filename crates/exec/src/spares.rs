@@ -177,7 +177,9 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let (dirs, mut spares) = (AttemptDirs::new(temp.path()), Spares::default());
         dirs.create(&handle("a"), &mut spares).unwrap();
-        LogWriter::new(dirs.clone(), handle("a"), "main".into(), 100).write(b"of a").unwrap();
+        LogWriter::new(dirs.clone(), handle("a"), "main".into(), 100)
+            .write(b"of a", muster_types::Millis(0))
+            .unwrap();
         dirs.remove(&handle("a")).unwrap();
         assert_eq!((spares_in(temp.path()), dirs.stored().unwrap()), (1, vec![]));
         let mut spares = Spares::default();

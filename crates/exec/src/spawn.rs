@@ -13,7 +13,7 @@ use rustix::fs::OFlags;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process_group, pidfd_open, waitpid};
 
-use crate::program_path::find_program;
+use crate::program_path::FoundPrograms;
 use crate::start_failure::StartFailure;
 
 /// A program that runs. Its number is that of its process group too.
@@ -32,12 +32,27 @@ pub(crate) fn spawn(
     work: &Path,
     null: &OwnedFd,
     default_path: &str,
+    programs: &mut FoundPrograms,
+) -> Result<Spawned, StartFailure> {
+    match spawn_found(container, work, null, default_path, programs) {
+        // It may have been taken away since it was found.
+        Err(_) if programs.forget() => spawn_found(container, work, null, default_path, programs),
+        spawned => spawned,
+    }
+}
+
+fn spawn_found(
+    container: &LaunchContainer,
+    work: &Path,
+    null: &OwnedFd,
+    default_path: &str,
+    programs: &mut FoundPrograms,
 ) -> Result<Spawned, StartFailure> {
     let [program, arguments @ ..] = container.command.as_slice() else {
         return Err(StartFailure::permanent(crate::start_failure::Reason::NoCommand, "no command"));
     };
     let search = container.env.iter().rev().find(|(key, _)| key == "PATH").map(|(_, value)| value.as_str());
-    let path = find_program(program, search.unwrap_or(default_path), work)?;
+    let path = programs.find(program, search.unwrap_or(default_path), work)?;
     let resources = |error| StartFailure::of_resources("make a pipe for the output", &error);
     let (output, input) = output_pipe().map_err(|errno| resources(errno.into()))?;
     let mut command = Command::new(&path);

@@ -2,6 +2,10 @@
 //!
 //! Places in a log count from the first byte the container ever wrote, whatever is still kept.
 
+mod all_logs;
+mod kept_logs;
+mod log_times;
+
 use std::io;
 
 use muster_types::Millis;
@@ -9,6 +13,10 @@ use thiserror::Error;
 
 use crate::blobs::BlobError;
 use crate::runtime::Handle;
+
+pub use all_logs::AllLogs;
+pub use kept_logs::{KeptLogs, container_key, keep_file, keep_parts};
+pub use log_times::LogTimes;
 
 /// Part of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -3,11 +3,29 @@
 //! A runtime is told what to do by name and never answers: what happens is reported as facts, through the channel it was
 //! made with. Every call may be repeated; doing a thing twice does nothing twice.
 
+use std::io;
 use std::time::Duration;
 
 pub use muster_types::attempt::{
     Cause, ContainerEnding, Ending, Fact, Handle, Launch, LaunchContainer, Limits, Observation,
 };
+use thiserror::Error;
+
+use crate::blobs::{BlobError, Blobs};
+
+/// Why the files of an attempt could not be kept or let go. They are as they were.
+#[derive(Debug, Error)]
+pub enum FilesError {
+    /// It has not ended.
+    #[error("the attempt has not ended")]
+    Running,
+    /// Where it ran refused.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// Where files are kept refused.
+    #[error(transparent)]
+    Blob(#[from] BlobError),
+}
 
 /// A place where attempts run.
 pub trait Runtime: Send + Sync + 'static {
@@ -17,6 +35,12 @@ pub trait Runtime: Send + Sync + 'static {
     /// Asks an attempt to end, and ends it after the grace.
     fn stop(&self, handle: &Handle, grace: Duration);
 
-    /// Lets go of the files of an attempt that has ended.
-    fn remove(&self, handle: &Handle);
+    /// Keeps the logs of an attempt that has ended. Blocks. One that wrote nothing keeps nothing.
+    fn keep_logs(&self, handle: &Handle, blobs: &dyn Blobs) -> Result<(), FilesError>;
+
+    /// Lets go of everything an attempt that has ended left here. Blocks.
+    fn remove(&self, handle: &Handle) -> Result<(), FilesError>;
+
+    /// The attempts that left something here, whether they run or not. Blocks.
+    fn stored(&self) -> Result<Vec<Handle>, FilesError>;
 }

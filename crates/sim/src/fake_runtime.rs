@@ -1,14 +1,18 @@
 //! A runtime whose attempts live and die by the dice.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use muster_ports::blobs::Blobs;
 use muster_ports::clock::Millis;
-use muster_ports::runtime::{Cause, ContainerEnding, Ending, Fact, Handle, Launch, Observation, Runtime};
+use muster_ports::runtime::{
+    Cause, ContainerEnding, Ending, Fact, FilesError, Handle, Launch, Observation, Runtime,
+};
 use parking_lot::Mutex;
 
 use crate::dice::Dice;
+use crate::watchers::SLOTS;
 
 /// Attempts that are alive, and what was asked for since somebody looked.
 #[derive(Clone, Default)]
@@ -19,6 +23,12 @@ struct Inner {
     live: BTreeMap<Handle, Life>,
     started: Vec<Handle>,
     twice: Vec<Handle>,
+    /// Attempts that left a directory.
+    left: BTreeSet<Handle>,
+    /// Attempts whose logs were kept.
+    kept: BTreeSet<Handle>,
+    /// Attempts whose directory was removed since somebody looked.
+    removed: Vec<Handle>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,8 +37,17 @@ enum Life {
     New,
     /// Reported as running.
     Runs,
-    /// Told to end.
-    Stopping,
+    /// Told to end; whether it ran.
+    Stopping(bool),
+}
+
+/// Attempts that run at once; the others wait.
+const RUNNING: usize = SLOTS;
+
+impl Inner {
+    fn running(&self) -> usize {
+        self.live.values().filter(|life| matches!(life, Life::Runs | Life::Stopping(true))).count()
+    }
 }
 
 impl Runtime for FakeRuntime {
@@ -38,16 +57,36 @@ impl Runtime for FakeRuntime {
             inner.twice.push(launch.handle.clone());
         }
         inner.live.entry(launch.handle.clone()).or_insert(Life::New);
+        inner.left.insert(launch.handle.clone());
         inner.started.push(launch.handle);
     }
 
     fn stop(&self, handle: &Handle, _grace: Duration) {
         if let Some(life) = self.0.lock().live.get_mut(handle) {
-            *life = Life::Stopping;
+            *life = Life::Stopping(*life == Life::Runs || *life == Life::Stopping(true));
         }
     }
 
-    fn remove(&self, _handle: &Handle) {}
+    fn keep_logs(&self, handle: &Handle, _blobs: &dyn Blobs) -> Result<(), FilesError> {
+        self.0.lock().kept.insert(handle.clone());
+        Ok(())
+    }
+
+    fn remove(&self, handle: &Handle) -> Result<(), FilesError> {
+        let mut inner = self.0.lock();
+        if inner.live.contains_key(handle) {
+            return Err(FilesError::Running);
+        }
+        if inner.left.remove(handle) {
+            inner.removed.push(handle.clone());
+        }
+        Ok(())
+    }
+
+    fn stored(&self) -> Result<Vec<Handle>, FilesError> {
+        let inner = self.0.lock();
+        Ok(inner.left.iter().cloned().collect())
+    }
 }
 
 impl FakeRuntime {
@@ -64,6 +103,13 @@ impl FakeRuntime {
     /// Attempts that were started while they were alive.
     pub fn started_twice(&self) -> Vec<Handle> {
         self.0.lock().twice.clone()
+    }
+
+    /// Attempts whose directory was removed since the last call, and whether their logs were kept before.
+    pub fn take_removed(&self) -> Vec<(Handle, bool)> {
+        let mut inner = self.0.lock();
+        let removed = std::mem::take(&mut inner.removed);
+        removed.into_iter().map(|handle| (handle.clone(), inner.kept.contains(&handle))).collect()
     }
 
     /// The server died, and every attempt with it.
@@ -87,7 +133,7 @@ impl FakeRuntime {
                     let (reason, message) = ("CommandNotFound".to_owned(), "no such command".to_owned());
                     facts.push(fact(Observation::StartFailed { reason, message, transient }));
                 }
-                Life::New if dice.once_in(2) => {
+                Life::New if dice.once_in(2) && inner.running() < RUNNING => {
                     inner.live.insert(handle.clone(), Life::Runs);
                     // News that it runs may get lost; that it ended may not.
                     if !dice.once_in(8) {
@@ -102,11 +148,11 @@ impl FakeRuntime {
                     inner.live.remove(&handle);
                     facts.push(fact(Observation::Lost { message: "the executor is gone".to_owned() }));
                 }
-                Life::Stopping if dice.once_in(2) => {
+                Life::Stopping(_) if dice.once_in(2) => {
                     inner.live.remove(&handle);
                     facts.push(fact(ended(dice, Cause::Stopped, now)));
                 }
-                Life::New | Life::Runs | Life::Stopping => {}
+                Life::New | Life::Runs | Life::Stopping(_) => {}
             }
         }
         facts

@@ -23,11 +23,11 @@ pub fn needs(kind: &str) -> &'static [&'static str] {
 }
 
 /// Everything that is wrong with what is alive now.
-pub fn check_live(tasks: &BTreeMap<String, Task>, live: &[Handle]) -> Vec<String> {
+pub fn check_live(tasks: &BTreeMap<String, Task>, live: &[Handle], ahead: usize) -> Vec<String> {
     let mut wrong = Vec::new();
     let known: Vec<&Task> = live.iter().filter_map(|handle| tasks.get(&handle.task)).collect();
-    if known.len() > SLOTS {
-        wrong.push(format!("{} attempts are alive in {SLOTS} slots", known.len()));
+    if known.len() > SLOTS + ahead {
+        wrong.push(format!("{} attempts are alive in {SLOTS} slots, {ahead} may wait", known.len()));
     }
     let memory: u64 = known.iter().map(|task| memory_of(task)).sum();
     if memory > MEMORY {
@@ -135,6 +135,23 @@ fn is_alone(task: &Task, tasks: &BTreeMap<String, Task>) -> bool {
             && (other.spec.kind == task.spec.kind
                 || needs(&task.spec.kind).contains(&other.spec.kind.as_str()))
     })
+}
+
+/// Everything that is wrong with what was let go: the logs of a task that is still there are kept first.
+pub fn check_removed(tasks: &BTreeMap<String, Released>, removed: &[(Handle, bool)]) -> Vec<String> {
+    let kept_late = removed.iter().filter(|(handle, kept)| {
+        !kept && tasks.get(&handle.task).is_some_and(|released| *released == Released::No)
+    });
+    kept_late.map(|(handle, _)| format!("{handle} was removed before its logs were kept")).collect()
+}
+
+/// Whether the files of a task may be let go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Released {
+    /// They are still wanted.
+    No,
+    /// The task says that they are gone.
+    Yes,
 }
 
 /// Everything that is wrong between two looks at the tasks.

@@ -5,23 +5,30 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use muster_engine::engine::{Engine, Settings};
+use muster_engine::engine::{Engine, Outside};
+use muster_engine::files::{Files, Keeper};
+use muster_engine::settings::{Ahead, Mint, Settings};
+use muster_ports::blobs::MemoryBlobs;
 use muster_ports::clock::{Clock, ManualClock, Millis};
 use muster_ports::runtime::Fact;
 use muster_ports::store::{
     Batch, Draft, History, Key, MemoryLog, Precondition, ResourceName, Store, Watch, WatchScope, Write,
 };
 use muster_tasks::capacity::Capacity;
+use muster_tasks::reap::ReapSettings;
 use muster_tasks::settings::{Rule, Settings as QueueSettings};
 use muster_tasks::view::state_of;
 use muster_types::container::Container;
-use muster_types::task::{Policy, Retry, Subject, TaskSpec};
+use muster_types::task::{Policy, Retry, Subject, TaskSpec, Ttl};
 use muster_types::task_kind::TaskKindSpec;
 use muster_types::{Object, Resource, State, Task};
 
 use crate::dice::Dice;
 use crate::fake_runtime::FakeRuntime;
-use crate::watchers::{MEMORY, SLOTS, check_history, check_live, check_started, needs};
+
+use crate::watchers::{
+    MEMORY, Released, SLOTS, check_history, check_live, check_removed, check_started, needs,
+};
 
 /// Tasks that are asked for in one seed.
 const TASKS: u32 = 220;
@@ -55,6 +62,10 @@ struct World {
     known: BTreeMap<String, Task>,
     /// How the others ended.
     ended: BTreeMap<String, State>,
+    /// Tasks that were not deleted, and whether their files may be let go.
+    files: BTreeMap<String, Released>,
+    /// Attempts that may wait at the runtime.
+    ahead: u32,
     watch: Watch,
     /// The latest time the clock ever showed; it may go back, what was over stays over.
     latest: Millis,
@@ -88,11 +99,12 @@ impl World {
         clock.advance(1_800_000_000_000);
         let log = MemoryLog::default();
         let runtime = FakeRuntime::default();
-        let (store, engine) = open(&log, &clock, &runtime, without)?;
+        let mut dice = Dice::new(seed);
+        let ahead = u32::try_from(dice.below(4)).unwrap_or(0);
+        let (store, engine) = open(&log, &clock, &runtime, without, ahead)?;
         let watch = follow(&store)?;
         let (known, ended, underway, played) =
             (BTreeMap::new(), BTreeMap::new(), Vec::new(), Played::default());
-        let dice = Dice::new(seed);
         Ok(Self {
             dice,
             clock,
@@ -103,6 +115,8 @@ impl World {
             without,
             known,
             ended,
+            files: BTreeMap::new(),
+            ahead,
             watch,
             latest: Millis(0),
             underway,
@@ -167,6 +181,14 @@ impl World {
             preempt_exempt: dice.once_in(6),
         };
         let memory = dice.once_in(4).then(|| (dice.below(MEMORY) + 1).to_string().parse().ok()).flatten();
+        let minutes = |dice: &mut Dice| Some(muster_types::Duration::from_secs(60 * (dice.below(60) + 1)));
+        let ttl = Ttl {
+            pending: dice.once_in(10).then(|| minutes(dice)).flatten(),
+            running: dice.once_in(10).then(|| minutes(dice)).flatten(),
+            succeeded: dice.once_in(4).then(|| minutes(dice)).flatten(),
+            failed: dice.once_in(4).then(|| minutes(dice)).flatten(),
+            ..Ttl::default()
+        };
         let spec = TaskSpec {
             kind: kind.to_owned(),
             container: Some(Container { command: vec!["true".into()], ..Container::default() }),
@@ -174,6 +196,7 @@ impl World {
             priority: Some(i32::try_from(dice.below(5)).unwrap_or(0)),
             policy,
             resources: muster_types::container::Resources { cpu: None, memory },
+            ttl,
             retry: Retry { limit: Some(2), lost_limit: Some(50), ..Retry::default() },
             ..TaskSpec::default()
         };
@@ -202,7 +225,7 @@ impl World {
         self.runtime.die();
         self.underway.clear();
         self.look()?;
-        (self.store, self.engine) = open(&self.log, &self.clock, &self.runtime, self.without)?;
+        (self.store, self.engine) = open(&self.log, &self.clock, &self.runtime, self.without, self.ahead)?;
         self.watch = follow(&self.store)?;
         Ok(())
     }
@@ -234,7 +257,8 @@ impl World {
         let after = std::mem::take(&mut self.known);
         let started = self.runtime.take_started();
         self.played.attempts += u32::try_from(started.len()).unwrap_or(u32::MAX);
-        let mut wrong = check_live(&after, &self.runtime.live());
+        let mut wrong = check_live(&after, &self.runtime.live(), self.ahead as usize);
+        wrong.extend(check_removed(&self.files, &self.runtime.take_removed()));
         wrong.extend(check_started(self.latest.to_timestamp(), &before, &after, &started));
         wrong.extend(check_history(&before, &after));
         wrong.extend(self.check_preempted(&before, &after));
@@ -276,6 +300,15 @@ impl World {
             let task: Task =
                 serde_json::from_slice(change.object.json()).map_err(|error| error.to_string())?;
             let (uid, state) = (task.metadata.uid.clone(), state_of(&task));
+            if change.deleted {
+                self.files.remove(&uid);
+                if !self.ended.contains_key(&uid) {
+                    return Err(format!("{} was deleted before it ended", task.metadata.name));
+                }
+                continue;
+            }
+            let released = if task.status.released.is_some() { Released::Yes } else { Released::No };
+            self.files.insert(uid.clone(), released);
             if let Some(end) = self.ended.get(&uid).filter(|end| **end != state) {
                 return Err(format!("{} was {end} and became {state}", task.metadata.name));
             }
@@ -332,21 +365,28 @@ fn open(
     clock: &ManualClock,
     runtime: &FakeRuntime,
     without: Option<Rule>,
+    ahead: u32,
 ) -> Result<(Store, Engine), String> {
     let store = Store::open_inline(log.clone(), History::default(), clock.clone())
         .map_err(|error| error.to_string())?;
     let settings = Settings {
         queue: QueueSettings { without, ..QueueSettings::default() },
+        reap: ReapSettings { succeeded: 3600, failed: 1800, keep_failed: 60, ..ReapSettings::default() },
         processes: Capacity {
             slots: u32::try_from(SLOTS).unwrap_or(u32::MAX),
             cpu_millis: None,
             memory: Some(MEMORY),
         },
+        ahead: Ahead::Fixed(ahead),
         url: "http://127.0.0.1".into(),
         work_root: "/work".into(),
         base_env: Vec::new(),
         kill_timeout: Duration::from_secs(1),
+        mint: Mint::worthless(),
     };
-    let engine = Engine::new(settings, store.clone(), Arc::new(runtime.clone()), Arc::new(clock.clone()));
+    let (runtime, blobs) = (Arc::new(runtime.clone()), Arc::new(MemoryBlobs::default()));
+    let files = Files::Inline(Keeper::new(runtime.clone(), blobs.clone()));
+    let outside = Outside { store: store.clone(), runtime, blobs, clock: Arc::new(clock.clone()) };
+    let engine = Engine::new(settings, outside, files);
     Ok((store, engine.map_err(|error| error.to_string())?))
 }

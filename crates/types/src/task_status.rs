@@ -82,6 +82,15 @@ pub struct TaskStatus {
     /// When the task ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terminated: Option<Timestamp>,
+    /// When a task that was made suspended was submitted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub submitted: Option<Timestamp>,
+    /// When the files of the task were let go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub released: Option<Timestamp>,
+    /// True if the task was in its state for longer than its ttl allows; it is deleted next.
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_is_default")]
+    pub expired: bool,
     /// Namespace and name of the latest attempt's pod.
     #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
     pub pod: String,

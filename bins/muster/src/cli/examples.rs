@@ -1,5 +1,101 @@
 //! What stands below the help of a verb: examples, and what is worth knowing.
 
+/// Of `run`.
+pub const RUN: &str = "\
+Examples:
+  muster run -- make test                     show the output, exit with the code of make
+  muster run --timeout 10m -- ./slow.sh       exit code 124 if it takes longer
+  muster run --retries 2 -- curl -f URL       try again if it fails
+  muster run --server https://host:7400 -- hostname
+
+With --server or --kubeconfig the task is run by that server. Otherwise it is run on this machine: by the server that
+uses the data directory, if there is one, else by a server that lives as long as the command does. Then the
+command runs in the current directory (`sh -c 'cd \"$1\" && shift && exec \"$@\"'` is put before it; --in-work-dir turns
+that off). A server of this command's own also gives it the whole environment of this shell, which is not stored
+(--clean-env turns that off); another server gives its own environment, and --env adds to it.
+
+The exit code is that of the command, 128 and the number of the signal that ended it, 124 after a timeout, and 1 if
+it could not be run. Ctrl-C cancels the task, a second one leaves at once.";
+
+/// Of `submit`.
+pub const SUBMIT: &str = "\
+Examples:
+  muster submit -- ./build.sh --fast                       one task; prints its name
+  muster submit --follow -- ./build.sh                     and shows its output
+  muster submit --kind analyzer --subject Application/inventory --input '{\"depth\": 2}'
+  muster submit --addon java-analyzer --input @data.json --wait
+  muster submit --array 1-1000 --wait -- sh -c 'echo number $MUSTER_INDEX'
+  ls *.csv | muster submit --each-line - --wait -- sh -c 'gzip \"$MUSTER_LINE\"'
+
+The tasks of an array have the label muster.dev/array, whose value is printed, and their number in muster.dev/index:
+  muster get tasks -l muster.dev/array=ID --field-selector status.state=Failed
+  muster cancel -l muster.dev/array=ID";
+
+/// Of `logs`.
+pub const LOGS: &str = "\
+Examples:
+  muster logs build-x7k2p                 what it wrote so far
+  muster logs -f build-x7k2p              and what it will write, until it has ended
+  muster logs build-x7k2p --tail 20 -c java-rules
+  muster logs build-x7k2p --attempt 1     what the first attempt wrote";
+
+/// Of `wait`.
+pub const WAIT: &str = "\
+Examples:
+  muster wait build-x7k2p                            until it has ended
+  muster wait a b --for state=Running --timeout 30s
+  muster wait -l muster.dev/array=k7x2m              all tasks of an array
+  muster wait --all
+
+The exit code is 1 if a task failed, was canceled or deleted, can no longer get there, or the time was over.";
+
+/// Of `watch`.
+pub const WATCH: &str = "\
+Examples:
+  muster watch                            all tasks of the namespace
+  muster watch build-x7k2p                one, until it has ended
+  muster watch -l muster.dev/array=k7x2m
+
+On a terminal it is a table that is drawn anew; otherwise each change is a line.";
+
+/// Of `cancel`.
+pub const CANCEL: &str = "\
+Examples:
+  muster cancel build-x7k2p
+  muster cancel -l muster.dev/array=k7x2m --wait
+  muster cancel --all
+
+Tasks that have ended stay as they are.";
+
+/// Of `retry`.
+pub const RETRY: &str = "\
+Examples:
+  muster retry build-x7k2p                 a new task like it; prints its name
+  muster retry -l muster.dev/array=k7x2m   those of an array that failed or were canceled
+
+The new task names the old one in the annotation muster.dev/retry-of.";
+
+/// Of `explain`.
+pub const EXPLAIN: &str = "\
+Examples:
+  muster explain build-x7k2p
+  muster explain build-x7k2p -o json";
+
+/// Of `report`.
+pub const REPORT: &str = "\
+Examples, in a script that is an addon:
+  muster report --activity 'reading the sources' --total 40
+  muster report --increment
+  muster report --error 'no such file: a.java' --severity Warning
+  muster report --result '{\"findings\": 7}'
+  muster report attach findings.csv
+  muster report bucket put rules/a.yaml a.yaml
+  muster report bucket get rules/a.yaml -o a.yaml
+
+The server puts what is needed into the environment of every attempt: MUSTER_URL, MUSTER_TOKEN, MUSTER_NAMESPACE and
+MUSTER_TASK. If the URL begins with https, MUSTER_CA_FILE names a file with the authority of its certificate; without
+it the one in the data directory is used.";
+
 /// Of `apply`.
 pub const APPLY: &str = "\
 Examples:

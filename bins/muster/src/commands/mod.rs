@@ -1,16 +1,32 @@
 //! The verbs that talk to a server, one file each.
 
 mod apply;
+mod cancel;
 mod completion;
 mod delete;
 mod describe;
+mod document_arg;
+mod explain;
+mod following;
 mod get;
 mod kubeconfig;
 mod listing;
+mod logs;
+mod new_task;
+mod outcome;
+mod report;
+mod retry;
+mod run;
 mod session;
+mod submit;
 mod targets;
+mod task_names;
 mod token;
+mod tracking;
 mod version;
+mod wait;
+mod watch;
+mod which_tasks;
 
 use std::process::ExitCode;
 
@@ -22,9 +38,10 @@ use crate::output::streams;
 use crate::up;
 
 /// Runs a verb.
-pub fn run(globals: &Globals, command: Command) -> anyhow::Result<ExitCode> {
+pub fn carry_out(globals: &Globals, command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Up(args) => return up::run(globals, &args),
+        Command::Run(args) => return run::run(globals, &args),
         Command::Shepherd => return Ok(muster_runtime_process::shepherd_main()),
         _ => {}
     }
@@ -34,7 +51,15 @@ pub fn run(globals: &Globals, command: Command) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         match command {
-            Command::Up(_) | Command::Shepherd => Ok(ExitCode::FAILURE),
+            Command::Up(_) | Command::Run(_) | Command::Shepherd => Ok(ExitCode::FAILURE),
+            Command::Submit(args) => submit::run(globals, &args).await,
+            Command::Logs(args) => logs::run(globals, &args).await,
+            Command::Wait(args) => wait::run(globals, &args).await,
+            Command::Watch(args) => watch::run(globals, &args).await,
+            Command::Cancel(args) => cancel::run(globals, &args).await,
+            Command::Retry(args) => retry::run(globals, &args).await,
+            Command::Explain(args) => explain::run(globals, &args).await,
+            Command::Report(args) => report::run(globals, &args).await,
             Command::Apply(args) => apply::run(globals, &args).await,
             Command::Get(args) => get::run(globals, &args).await,
             Command::Describe(args) => describe::run(globals, &args).await,
@@ -48,7 +73,7 @@ pub fn run(globals: &Globals, command: Command) -> anyhow::Result<ExitCode> {
 }
 
 /// Only on demand: what a verb has to say is its output.
-fn start_logging(globals: &Globals) -> anyhow::Result<()> {
+pub fn start_logging(globals: &Globals) -> anyhow::Result<()> {
     let Some(wanted) = &globals.log else { return Ok(()) };
     let filter = EnvFilter::try_new(wanted)
         .with_context(|| format!("--log {wanted} is not a log filter; try --log debug"))?;

@@ -24,7 +24,17 @@ impl Session {
             data_is_named: globals.data.is_some(),
             server: globals.server.clone(),
         };
-        let access = Access::load(&sources).await?;
+        Self::with(globals, Access::load(&sources).await?)
+    }
+
+    /// The server of a data directory, whatever other kubeconfigs there are.
+    pub async fn of_data(globals: &Globals, data: &DataDir) -> anyhow::Result<Self> {
+        let sources = Sources { named: Some(data.kubeconfig()), ..Sources::default() };
+        Self::with(globals, Access::load(&sources).await?)
+    }
+
+    /// A server that is known.
+    pub fn with(globals: &Globals, access: Access) -> anyhow::Result<Self> {
         let client = Client::new(&access)?;
         let named = globals.namespace.clone().filter(|namespace| !namespace.is_empty());
         let namespace_is_named = named.is_some();

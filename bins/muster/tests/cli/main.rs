@@ -3,12 +3,23 @@
 //! Each test has a server and a home directory of its own; nothing of the environment reaches the program.
 
 mod apply;
+mod array;
+mod cancel;
 mod completion;
 mod delete;
 mod describe;
+mod explain;
+mod fake_server;
 mod get;
+mod logs;
 mod reach;
+mod report;
+mod retry;
+mod run;
+mod submit;
 mod token;
 mod up;
+mod wait;
 mod watch;
+mod watch_tasks;
 mod world;

@@ -156,9 +156,34 @@ impl Running {
         while self.line() != wanted {}
     }
 
+    /// Reads lines until one begins with this.
+    #[track_caller]
+    pub fn wait_for_start(&self, wanted: &str) {
+        while !self.line().starts_with(wanted) {}
+    }
+
     /// The process id.
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Waits for the end of the program and answers with its exit code.
+    #[track_caller]
+    pub fn code(&mut self) -> i32 {
+        let end = Instant::now() + SOON;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("the program can be waited for") {
+                return status.code().expect("the program ends by itself");
+            }
+            assert!(Instant::now() < end, "the program does not end");
+            thread::yield_now();
+        }
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args(["-s", name, &self.id().to_string()]).status();
+        assert!(sent.expect("kill runs").success(), "the signal cannot be sent");
     }
 
     /// Ends the program at once.
@@ -201,6 +226,13 @@ impl Served {
 
     pub fn muster(&self, arguments: &[&str]) -> Said {
         self.world.muster(arguments)
+    }
+
+    /// A server that runs tasks.
+    pub fn running(slots: &str) -> Self {
+        let world = World::new();
+        let server = world.up(&["--listen", "127.0.0.1:0", "--roles", "api,engine", "--slots", slots]);
+        Self { world, server }
     }
 
     /// Kills the server and starts it again on the same data.

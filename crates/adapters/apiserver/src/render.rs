@@ -201,47 +201,8 @@ pub fn to_yaml(json: &[u8]) -> Result<Vec<u8>, Refusal> {
 }
 
 fn age_of(time: Option<muster_types::Timestamp>, now: i64) -> String {
-    time.map_or_else(|| "<unknown>".to_owned(), |time| human_duration(now.saturating_sub(time.as_second())))
-}
-
-/// A duration in two significant units, as `kubectl` shows ages.
-pub fn human_duration(seconds: i64) -> String {
-    const MINUTE: i64 = 60;
-    const HOUR: i64 = 60 * MINUTE;
-    const DAY: i64 = 24 * HOUR;
-    const YEAR: i64 = 365 * DAY;
-    let two = |large: i64, large_unit: &str, small: i64, small_unit: &str| {
-        if small == 0 {
-            format!("{large}{large_unit}")
-        } else {
-            format!("{large}{large_unit}{small}{small_unit}")
-        }
-    };
-    match seconds {
-        ..0 => "0s".to_owned(),
-        s if s < 2 * MINUTE => format!("{s}s"),
-        s if s < 10 * MINUTE => two(s / MINUTE, "m", s % MINUTE, "s"),
-        s if s < 3 * HOUR => format!("{}m", s / MINUTE),
-        s if s < 8 * HOUR => two(s / HOUR, "h", s % HOUR / MINUTE, "m"),
-        s if s < 2 * DAY => format!("{}h", s / HOUR),
-        s if s < 8 * DAY => two(s / DAY, "d", s % DAY / HOUR, "h"),
-        s if s < 2 * YEAR => format!("{}d", s / DAY),
-        s if s < 8 * YEAR => two(s / YEAR, "y", s % YEAR / DAY, "d"),
-        s => format!("{}y", s / YEAR),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ages_read_as_kubectl_writes_them() {
-        let shown: Vec<_> = [0, 119, 120, 330, 6_000, 12_000, 100_000, 200_000, 800_000]
-            .map(human_duration)
-            .into_iter()
-            .collect();
-        assert_eq!(shown, ["0s", "119s", "2m", "5m30s", "100m", "3h20m", "27h", "2d7h", "9d"]);
-        assert_eq!(human_duration(-5), "0s");
-    }
+    time.map_or_else(
+        || "<unknown>".to_owned(),
+        |time| muster_types::human_duration(now.saturating_sub(time.as_second())),
+    )
 }

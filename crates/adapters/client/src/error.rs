@@ -173,7 +173,8 @@ impl ClientError {
         }
     }
 
-    fn code(&self) -> Option<StatusCode> {
+    /// The HTTP status of a refusal.
+    pub fn code(&self) -> Option<StatusCode> {
         match self {
             Self::Refused(refused) => Some(refused.code),
             _ => None,

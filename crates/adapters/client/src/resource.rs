@@ -35,6 +35,27 @@ pub enum Scope<'a> {
 }
 
 impl Resource {
+    /// Tasks, which most verbs are about.
+    pub fn tasks() -> Self {
+        Self::known::<muster_types::TaskSpec>()
+    }
+
+    /// A kind that this program knows without asking the server.
+    pub fn known<R: muster_types::Resource>() -> Self {
+        let names = R::NAMES;
+        Self {
+            group: names.group.to_owned(),
+            version: names.version.to_owned(),
+            kind: names.kind.to_owned(),
+            plural: names.plural.to_owned(),
+            singular: names.singular.to_owned(),
+            short_names: names.short_names.iter().map(|name| (*name).to_owned()).collect(),
+            categories: Vec::new(),
+            namespaced: true,
+            verbs: Vec::new(),
+        }
+    }
+
     /// `group/version`, or the bare version of the core group.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }

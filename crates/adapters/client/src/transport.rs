@@ -27,6 +27,8 @@ pub struct Ask<'a> {
     pub accept: &'a str,
     pub content_type: &'a str,
     pub body: Vec<u8>,
+    /// How long the head of the answer may take; nothing is for ever.
+    pub patience: Option<Duration>,
 }
 
 impl<'a> Ask<'a> {
@@ -38,6 +40,7 @@ impl<'a> Ask<'a> {
             accept: "application/json",
             content_type: "",
             body: Vec::new(),
+            patience: Some(ANSWER),
         }
     }
 
@@ -107,18 +110,23 @@ impl Transport {
         let request = request
             .body(Body::from(ask.body))
             .map_err(|error| ClientError::Setup { url: self.peer.url.clone(), reason: error.to_string() })?;
-        let response = match tokio::time::timeout(ANSWER, self.http.send(request)).await {
-            Ok(Ok(response)) => response,
-            Ok(Err(kube::Error::Auth(error))) => {
+        let sent = self.http.send(request);
+        let sent = match ask.patience {
+            None => sent.await,
+            Some(patience) => {
+                let late = |_| ClientError::Unreachable {
+                    url: self.peer.url.clone(),
+                    reason: format!("no answer in {} seconds", patience.as_secs()),
+                };
+                tokio::time::timeout(patience, sent).await.map_err(late)?
+            }
+        };
+        let response = match sent {
+            Ok(response) => response,
+            Err(kube::Error::Auth(error)) => {
                 return Err(ClientError::Setup { url: self.peer.url.clone(), reason: error.to_string() });
             }
-            Ok(Err(error)) => return Err(self.peer.unanswered(&error)),
-            Err(_) => {
-                return Err(ClientError::Unreachable {
-                    url: self.peer.url.clone(),
-                    reason: format!("no answer in {} seconds", ANSWER.as_secs()),
-                });
-            }
+            Err(error) => return Err(self.peer.unanswered(&error)),
         };
         let code = response.status();
         if code.is_success() {

@@ -10,12 +10,14 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use muster_ports::runtime::{Handle, Launch, LaunchContainer, Limits, Observation};
+use muster_ports::runtime::{Handle, Launch, LaunchContainer, Limits, Observation, Runtime};
 use muster_runtime_process::{ProcessRuntime, SHEPHERD_VARIABLE, Settings, shepherd_main};
 
 const PROGRAM: &str = "/bin/true";
-/// Attempts under way at a time.
-const WINDOW: usize = 4;
+/// Attempts that run at a time.
+const RUNNING: usize = 2;
+/// Attempts asked for at a time: those that run, and those that wait for them.
+const WINDOW: usize = 32;
 /// Attempts whose files stay.
 const KEPT: usize = 500;
 /// Loops of the bare limit side by side.
@@ -76,7 +78,9 @@ fn bare_rate(count: usize) -> Result<f64, Box<dyn Error>> {
 
 /// The same number of attempts through the runtime, their output kept until they are removed some time later.
 async fn runtime_rate(root: &Path, count: usize, round: usize) -> Result<f64, Box<dyn Error>> {
-    let (runtime, mut facts) = ProcessRuntime::new(Settings::this_program(root, &[]))?;
+    let mut settings = Settings::this_program(root, &[]);
+    settings.executor.max_running = Some(RUNNING);
+    let (runtime, mut facts) = ProcessRuntime::new(settings)?;
     let mut kept = VecDeque::new();
     // The first one waits for the shepherd to start.
     let begun = Instant::now();

@@ -9,12 +9,14 @@
 #![warn(missing_docs)]
 
 mod claim;
-mod janitor;
+mod keep_logs;
 mod link;
+mod live_logs;
 mod port;
 mod runtime;
 mod shepherd_process;
 mod supervise;
 
-pub use muster_exec::{DirError, LogPart, ReadError, SHEPHERD_VARIABLE, shepherd_main};
-pub use runtime::{ProcessRuntime, RemoveError, Settings};
+pub use live_logs::LiveLogs;
+pub use muster_exec::{SHEPHERD_VARIABLE, shepherd_main};
+pub use runtime::{ProcessRuntime, Settings};

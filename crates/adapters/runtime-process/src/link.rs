@@ -91,8 +91,8 @@ impl Link {
     pub(crate) fn close(&self, grace: Duration) {
         let mut state = self.lock();
         state.closing = true;
-        for handle in state.open.clone() {
-            state.orders.add(&Command::Stop { handle, grace }).ok();
+        if !state.open.is_empty() {
+            state.orders.add(&Command::StopAll { grace }).ok();
         }
         self.write(&mut state);
     }

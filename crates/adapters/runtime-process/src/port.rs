@@ -1,9 +1,13 @@
 //! The runtime as the engine sees it.
 
+use std::io;
 use std::time::Duration;
 
-use muster_ports::runtime::{Handle, Launch, Runtime};
+use muster_exec::DirError;
+use muster_ports::blobs::Blobs;
+use muster_ports::runtime::{FilesError, Handle, Launch, Runtime};
 
+use crate::keep_logs::keep_logs;
 use crate::runtime::ProcessRuntime;
 
 impl Runtime for ProcessRuntime {
@@ -15,9 +19,24 @@ impl Runtime for ProcessRuntime {
         Self::stop(self, handle, grace);
     }
 
-    fn remove(&self, handle: &Handle) {
-        if let Err(error) = self.remove_later(handle) {
-            tracing::warn!(%handle, %error, "the files of an attempt are left behind");
+    fn keep_logs(&self, handle: &Handle, blobs: &dyn Blobs) -> Result<(), FilesError> {
+        if self.is_open(handle) {
+            return Err(FilesError::Running);
         }
+        keep_logs(self.dirs(), handle, blobs)
+    }
+
+    fn remove(&self, handle: &Handle) -> Result<(), FilesError> {
+        if self.is_open(handle) {
+            return Err(FilesError::Running);
+        }
+        self.dirs().remove(handle).map_err(|error| match error {
+            DirError::Io(error) => FilesError::Io(error),
+            other => FilesError::Io(io::Error::other(other)),
+        })
+    }
+
+    fn stored(&self) -> Result<Vec<Handle>, FilesError> {
+        Ok(self.dirs().stored()?)
     }
 }

@@ -6,15 +6,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use muster_exec::{AttemptDirs, DirError, LogPart, ReadError};
+use muster_exec::AttemptDirs;
 use muster_ports::runtime::{Fact, Handle, Launch};
-use thiserror::Error;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::janitor::Janitor;
 use crate::link::Link;
+use crate::live_logs::LiveLogs;
 use crate::supervise::supervise;
 
 /// Beyond the grace given to attempts, how long their ends may take to be heard of.
@@ -46,22 +45,10 @@ impl Settings {
     }
 }
 
-/// Why the files of an attempt were not removed.
-#[derive(Debug, Error)]
-pub enum RemoveError {
-    /// It has not ended.
-    #[error("the attempt has not ended")]
-    Running,
-    /// The directory refused.
-    #[error(transparent)]
-    Dir(#[from] DirError),
-}
-
 /// Runs attempts as local processes. Dropping it kills them.
 pub struct ProcessRuntime {
     link: Arc<Link>,
     dirs: AttemptDirs,
-    janitor: Janitor,
     close: watch::Sender<bool>,
     supervisor: Mutex<Option<JoinHandle<()>>>,
 }
@@ -76,10 +63,9 @@ impl ProcessRuntime {
         let (sender, facts) = unbounded_channel();
         let link = Arc::new(Link::new(sender));
         let dirs = AttemptDirs::new(&settings.executor.work_root);
-        let janitor = Janitor::start(dirs.clone())?;
         let (close, closed) = watch::channel(false);
         let supervisor = tokio::spawn(supervise(Arc::clone(&link), settings, closed));
-        Ok((Self { link, dirs, janitor, close, supervisor: Mutex::new(Some(supervisor)) }, facts))
+        Ok((Self { link, dirs, close, supervisor: Mutex::new(Some(supervisor)) }, facts))
     }
 
     /// Starts an attempt. Does not wait; every start is answered by one `StartFailed`, `Ended` or `Lost`, except that
@@ -130,44 +116,18 @@ impl ProcessRuntime {
         }
     }
 
-    /// The attempts that have files, in no order, whether they run or not. Blocks.
-    pub fn stored(&self) -> io::Result<Vec<Handle>> {
-        self.dirs.stored()
+    /// The logs of attempts, until they are kept elsewhere.
+    pub fn logs(&self) -> LiveLogs {
+        LiveLogs::new(self.dirs.clone())
     }
 
-    /// Where the log of a container is, for people. It may have been replaced by anything: to read it,
-    /// use [`ProcessRuntime::read_log`].
-    pub fn log_path(&self, handle: &Handle, container: &str) -> PathBuf {
-        self.dirs.log_path(handle, container)
+    pub(crate) fn dirs(&self) -> &AttemptDirs {
+        &self.dirs
     }
 
-    /// Reads at most `max` bytes of a log from `offset` on, which counts from the first byte ever written. Works while the
-    /// attempt runs. Blocks for as long as a file takes.
-    pub fn read_log(
-        &self,
-        handle: &Handle,
-        container: &str,
-        offset: u64,
-        max: usize,
-    ) -> Result<LogPart, ReadError> {
-        self.dirs.read_log(handle, container, offset, max)
-    }
-
-    /// Removes the files of an attempt that has ended: its work directory and its logs. Blocks.
-    pub fn remove(&self, handle: &Handle) -> Result<(), RemoveError> {
-        if self.link.is_open(handle) {
-            return Err(RemoveError::Running);
-        }
-        Ok(self.dirs.remove(handle)?)
-    }
-
-    /// The same in the background; a failure is logged.
-    pub fn remove_later(&self, handle: &Handle) -> Result<(), RemoveError> {
-        if self.link.is_open(handle) {
-            return Err(RemoveError::Running);
-        }
-        self.janitor.remove(handle.clone());
-        Ok(())
+    /// Whether an attempt was started and not answered for.
+    pub(crate) fn is_open(&self, handle: &Handle) -> bool {
+        self.link.is_open(handle)
     }
 }
 

@@ -72,6 +72,12 @@ pub struct Board {
     pub(crate) settings: Settings,
     pub(crate) kinds: KindGraph,
     kind_priorities: BTreeMap<String, i32>,
+    /// Kinds whose dependencies must have succeeded.
+    strict: BTreeSet<String>,
+    /// How the latest task of a group ended, if a strict kind may ask: when, which, and whether it failed.
+    outcomes: BTreeMap<GroupId, Outcome>,
+    /// The groups of those tasks, by uid.
+    outcome_groups: BTreeMap<u128, GroupId>,
     pub(crate) names: Names,
     slots: BTreeMap<u128, Slot>,
     entries: Vec<Option<Entry>>,
@@ -97,6 +103,14 @@ pub struct Board {
     pub(crate) unexplained: VecDeque<Slot>,
 }
 
+/// How a task ended.
+#[derive(Debug, Clone)]
+pub(crate) struct Outcome {
+    at: (i64, u128),
+    pub path: Arc<str>,
+    failed: bool,
+}
+
 /// How many tasks may wait to be told why they wait.
 const MAX_UNEXPLAINED: usize = 4096;
 
@@ -107,6 +121,9 @@ impl Board {
             settings,
             kinds: KindGraph::default(),
             kind_priorities: BTreeMap::new(),
+            strict: BTreeSet::new(),
+            outcomes: BTreeMap::new(),
+            outcome_groups: BTreeMap::new(),
             names: Names::default(),
             slots: BTreeMap::new(),
             entries: Vec::new(),
@@ -127,9 +144,10 @@ impl Board {
 
     /// Takes in a task as it was committed.
     pub fn observe(&mut self, task: &TaskView) {
-        self.forget(task.uid);
+        self.remove(task.uid);
         let phase = match task.state {
-            State::Created | State::Succeeded | State::Failed | State::Canceled => return,
+            State::Succeeded | State::Failed => return self.note_outcome(task),
+            State::Created | State::Canceled => return,
             State::Pending => Phase::Pending,
             State::Running => Phase::Running,
             State::Ready | State::Postponed | State::QuotaBlocked
@@ -170,6 +188,35 @@ impl Board {
 
     /// A task is gone.
     pub fn forget(&mut self, uid: u128) {
+        self.remove(uid);
+        if let Some(group) = self.outcome_groups.remove(&uid) {
+            self.outcomes.remove(&group);
+            self.refresh_around(group);
+        }
+    }
+
+    /// A task ended: what depends on it may have to know how.
+    fn note_outcome(&mut self, task: &TaskView) {
+        if self.strict.is_empty() || task.kind.is_empty() || task.subject.is_empty() {
+            return;
+        }
+        let group = self.group_of(task);
+        let outcome = Outcome {
+            at: (task.since, task.uid),
+            path: task.path.clone(),
+            failed: task.state == State::Failed,
+        };
+        if self.outcomes.get(&group).is_none_or(|known| known.at <= outcome.at) {
+            self.outcome_groups.insert(task.uid, group);
+            if let Some(old) = self.outcomes.insert(group, outcome).filter(|old| old.at.1 != task.uid) {
+                self.outcome_groups.remove(&old.at.1);
+            }
+            self.refresh_around(group);
+        }
+    }
+
+    /// Takes a task off the board.
+    fn remove(&mut self, uid: u128) {
         let Some(slot) = self.slots.remove(&uid) else { return };
         let Some(entry) = self.take(slot) else { return };
         self.vacant.push(slot);
@@ -177,10 +224,18 @@ impl Board {
         self.refresh_around(entry.group);
     }
 
-    /// The kinds changed; their names and those of the priorities are `namespace/name`. Costs in proportion to the board; kinds change rarely. Default priorities are those of tasks
-    /// observed from now on: the caller observes the tasks of changed kinds again.
-    pub fn set_kinds(&mut self, kinds: KindGraph, priorities: BTreeMap<String, i32>) {
+    /// The kinds changed; all names are `namespace/name`. `strict` are the kinds whose dependencies must have succeeded. Costs
+    /// in proportion to the board; kinds change rarely. True if tasks must be observed again, because default priorities are
+    /// others or it matters how tasks ended.
+    pub fn set_kinds(
+        &mut self,
+        kinds: KindGraph,
+        priorities: BTreeMap<String, i32>,
+        strict: BTreeSet<String>,
+    ) -> bool {
+        let others = self.kind_priorities != priorities || self.strict != strict;
         self.kinds = kinds;
+        self.strict = strict;
         self.kind_priorities = priorities;
         let all: Vec<GroupId> = self.subjects.values().flatten().copied().collect();
         for group in all {
@@ -189,6 +244,23 @@ impl Board {
         for group in 0..self.groups.len() {
             self.refresh_offer(GroupId::try_from(group).unwrap_or(GroupId::MAX));
         }
+        others
+    }
+
+    /// How many attempts may wait at a runtime for a slot.
+    pub fn set_ahead(&mut self, runtime: Runtime, ahead: u32) {
+        self.rooms.set_ahead(runtime, ahead);
+    }
+
+    /// Where the tasks are stored that have an attempt.
+    pub fn active_paths(&self) -> Vec<Arc<str>> {
+        let active = self.entries().filter(|(_, entry)| entry.phase.is_active());
+        active.map(|(_, entry)| entry.path.clone()).collect()
+    }
+
+    /// Where a task is stored, if it is on the board.
+    pub fn path_of(&self, uid: u128) -> Option<&Arc<str>> {
+        self.entry(self.slot_of(uid)?).map(|entry| &entry.path)
     }
 
     /// How much a runtime holds changed.
@@ -413,11 +485,18 @@ impl Board {
         if !self.settings.keeps(Rule::Dependency) {
             return None;
         }
+        let strict = !self.strict.is_empty() && self.strict.contains(self.names.get(kind));
         self.subjects.get(&subject)?.iter().copied().find(|other| {
             let other_group = &self.groups[*other as usize];
             let GroupKey::Exclusive { kind: Some(other_kind), .. } = other_group.key else { return false };
-            *other != group && other_group.members > 0 && self.depends(kind, other_kind)
+            let holds = other_group.members > 0 || (strict && self.failure_of(*other).is_some());
+            *other != group && holds && self.depends(kind, other_kind)
         })
+    }
+
+    /// The task of a group that ended last, if it failed and nobody tries again.
+    pub(crate) fn failure_of(&self, group: GroupId) -> Option<&Outcome> {
+        self.outcomes.get(&group).filter(|outcome| outcome.failed && self.groups[group as usize].members == 0)
     }
 }
 

@@ -66,6 +66,9 @@ pub struct Room {
     used: Need,
     /// What tasks of higher priority were refused in this pass.
     refused: Lack,
+    /// Attempts that may wait at the runtime for a slot, and the most there ever were.
+    ahead: u32,
+    most_ahead: u32,
 }
 
 /// The room of every runtime.
@@ -80,6 +83,8 @@ impl Rooms {
             taken: 0,
             used: Need::default(),
             refused: Lack::default(),
+            ahead: 0,
+            most_ahead: 0,
         }))
     }
 
@@ -103,6 +108,13 @@ impl Rooms {
         self.of(runtime).capacity = capacity;
     }
 
+    /// Changes how many attempts may wait at a runtime for a slot.
+    pub fn set_ahead(&mut self, runtime: Runtime, ahead: u32) {
+        let room = self.of(runtime);
+        room.ahead = ahead;
+        room.most_ahead = room.most_ahead.max(ahead);
+    }
+
     /// True if no task at all can start any more in this pass.
     pub fn all_closed(&self) -> bool {
         self.0.iter().all(|room| room.refused.slots || room.capacity.slots == 0)
@@ -122,7 +134,7 @@ impl Room {
             more > 0 && most.is_some_and(|most| used.saturating_add(more) > most)
         };
         Lack {
-            slots: self.taken >= self.capacity.slots,
+            slots: self.taken >= self.capacity.slots.saturating_add(self.ahead),
             cpu: beyond(self.used.cpu_millis, need.cpu_millis, self.capacity.cpu_millis),
             memory: beyond(self.used.memory, need.memory, self.capacity.memory),
         }
@@ -159,7 +171,7 @@ impl Room {
 
     /// Within its capacity.
     pub fn is_sound(&self) -> bool {
-        self.taken <= self.capacity.slots
+        self.taken <= self.capacity.slots.saturating_add(self.most_ahead)
             && self.capacity.cpu_millis.is_none_or(|most| self.used.cpu_millis <= most)
             && self.capacity.memory.is_none_or(|most| self.used.memory <= most)
     }

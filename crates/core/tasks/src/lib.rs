@@ -8,6 +8,7 @@
 #![warn(missing_docs)]
 
 pub mod board;
+pub mod brief;
 pub mod capacity;
 pub mod check;
 mod group;
@@ -16,6 +17,7 @@ pub mod lifecycle;
 mod names;
 pub mod plan;
 pub mod progress;
+pub mod reap;
 pub mod records;
 pub mod render;
 pub mod report;

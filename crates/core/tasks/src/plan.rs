@@ -6,7 +6,9 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use muster_types::State;
+use muster_types::explanation::Explanation;
+use muster_types::task_status::WaitingFor;
+use muster_types::{State, Timestamp};
 
 use crate::board::{Board, Phase};
 use crate::capacity::Lack;
@@ -81,6 +83,13 @@ pub enum Hold {
         /// Its kind.
         kind: String,
     },
+    /// A task it depends on failed, and its kind needs it to succeed.
+    Failure {
+        /// Which one.
+        other: Arc<str>,
+        /// Its kind.
+        kind: String,
+    },
     /// An isolated task runs, or is first in order.
     Isolation,
     /// It is isolated itself and others run.
@@ -110,6 +119,7 @@ impl Hold {
         match self {
             Self::Unique { .. }
             | Self::Dependency { .. }
+            | Self::Failure { .. }
             | Self::Isolation
             | Self::Isolated { .. }
             | Self::Rest { .. } => State::Postponed,
@@ -123,6 +133,7 @@ impl Hold {
         match self {
             Self::Unique { .. } => "Unique",
             Self::Dependency { .. } => "Dependency",
+            Self::Failure { .. } => "DependencyFailed",
             Self::Isolation => "Isolation",
             Self::Isolated { .. } => "Isolated",
             Self::Rest { .. } => "Preempted",
@@ -139,6 +150,9 @@ impl Hold {
                 format!("task {} of the same subject and kind must end first", other.path)
             }
             Self::Dependency { other, kind } => format!("task {} ({kind}) must complete first", other.path),
+            Self::Failure { other, kind } => {
+                format!("task {other} ({kind}) failed and must succeed first; try it again or delete it")
+            }
             Self::Isolation => {
                 "an isolated task runs or is next; nothing else starts until it ended".to_owned()
             }
@@ -146,7 +160,7 @@ impl Hold {
                 format!("it is isolated and {running} other tasks run; it starts when they ended")
             }
             Self::Rest { until } => {
-                format!("it rests until {}", muster_types::Timestamp::from_second(*until))
+                format!("it rests until {}", Timestamp::from_second(*until))
             }
             Self::Capacity(lack) => lack.describe().to_owned(),
             Self::NeverFits => {
@@ -313,6 +327,36 @@ impl Board {
         self.hold_of(self.slot_of(uid)?, now)
     }
 
+    /// Why a task is where it is, as far as the board knows; `None` if it is not on it.
+    pub fn explain(&self, uid: u128, now: i64) -> Option<Explanation> {
+        let slot = self.slot_of(uid)?;
+        let entry = self.entry(slot)?;
+        let group = &self.groups[entry.group as usize];
+        let effective = entry.priority.max(group.boost);
+        let lender = if effective > entry.priority { self.lender(slot) } else { None };
+        let hold = self.hold_of(slot, now);
+        let rank = (Reverse(effective), entry.uid, slot);
+        let before = hold.as_ref().map(|_| self.offered.range(..rank).count() as u64);
+        let (state, message) = match (&hold, entry.phase) {
+            (Some(hold), _) => (hold.state(), hold.message()),
+            (None, Phase::Running) => (State::Running, "its attempt runs".to_owned()),
+            (None, _) => (State::Pending, "its attempt is being started".to_owned()),
+        };
+        let waiting_for =
+            hold.map(|hold| WaitingFor { reason: hold.reason().to_owned(), message: hold.message() });
+        Some(Explanation {
+            state,
+            since: Some(Timestamp::from_second(entry.since)),
+            message,
+            waiting_for,
+            priority: Some(entry.priority),
+            effective_priority: Some(effective),
+            raised_by: lender.map_or_else(String::new, |lender| lender.path.to_string()),
+            before,
+            recorded: false,
+        })
+    }
+
     fn hold_of(&self, slot: Slot, now: i64) -> Option<Hold> {
         let entry = self.entry(slot)?;
         match entry.phase {
@@ -327,6 +371,9 @@ impl Board {
                 GroupKey::Exclusive { kind: Some(kind), .. } => self.names.get(kind).to_owned(),
                 _ => String::new(),
             };
+            if let Some(failure) = self.failure_of(blocker) {
+                return Some(Hold::Failure { other: failure.path.clone(), kind });
+            }
             return self.any_member(blocker, slot).map(|other| Hold::Dependency { other, kind });
         }
         let first = group.head().is_none_or(|head| head.2 == slot);

@@ -6,7 +6,7 @@
 use muster_types::attempt::{Cause, ContainerEnding, Ending, Handle};
 use muster_types::task::RetryOn;
 use muster_types::task_status::{Attachment, Attempt, RecordKind, Stopping, WaitingFor};
-use muster_types::{Millis, State, Task, Timestamp};
+use muster_types::{Millis, State, Task, TaskStatus, Timestamp};
 
 use crate::lifecycle::{Event, Refused, transition};
 use crate::plan::{Hold, Lent, TaskRef};
@@ -62,6 +62,7 @@ pub fn begin_attempt(
     status.waiting_for = None;
     status.stopping = None;
     status.terminated = None;
+    forget_report(status);
     let handle = Handle { task: task.metadata.uid.clone(), attempt: status.attempt };
     if let Some(lent) = lent {
         let reason = format!("raised to {} by {}", lent.priority, lent.by.path);
@@ -99,8 +100,14 @@ pub fn observe_started(task: &mut Task, handle: &Handle, now: Millis) -> Result<
     Ok(())
 }
 
-/// The attempt ended: the task ends, or goes back to the queue.
-pub fn observe_ended(task: &mut Task, handle: &Handle, ending: &Ending, now: Millis) -> Result<(), Ignored> {
+/// The attempt ended: the task ends, or goes back to the queue. `rest` is how many seconds a preempted task rests.
+pub fn observe_ended(
+    task: &mut Task,
+    handle: &Handle,
+    ending: &Ending,
+    rest: i64,
+    now: Millis,
+) -> Result<(), Ignored> {
     current(task, handle)?;
     let at = now.to_timestamp();
     let leader = ending.containers.first();
@@ -110,7 +117,7 @@ pub fn observe_ended(task: &mut Task, handle: &Handle, ending: &Ending, now: Mil
     }
     attach_logs(task, &ending.containers);
     match task.status.stopping {
-        Some(Stopping::Preempted) => return preempted(task, handle, now),
+        Some(Stopping::Preempted) => return preempted(task, handle, rest, now),
         Some(Stopping::Canceled | Stopping::Deleted | Stopping::Expired) => return Ok(cancel(task, now)?),
         None => {}
     }
@@ -193,10 +200,10 @@ pub fn request_stop(
     if state.is_terminal() {
         return Err(Refused::Ended(state));
     }
+    task.status.stopping = Some(why);
     if !matches!(state, State::Pending | State::Running) {
         return cancel(task, now);
     }
-    task.status.stopping = Some(why);
     task.status.message = match by {
         Some(by) => format!("Making room for {}", by.path),
         None => "Stopping".to_owned(),
@@ -219,7 +226,26 @@ pub fn write_hold(task: &mut Task, hold: &Hold, now: Millis) -> Result<(), Refus
 
 /// The user submitted a task that was suspended.
 pub fn submit(task: &mut Task, now: Millis) -> Result<(), Refused> {
-    change_state(task, Event::Submit, now)
+    let at = now.to_timestamp();
+    // What was not recorded is derived from the spec, which no longer says so.
+    task.status.state = Some(transition(State::Created, Event::Submit)?);
+    task.status.state_since = Some(at);
+    task.status.submitted = Some(at);
+    Ok(())
+}
+
+/// The task has been in its state for longer than its ttl allows: its attempt is to end, and it with it.
+pub fn expire(task: &mut Task, now: Millis) -> Result<(), Refused> {
+    task.status.expired = true;
+    request_stop(task, Stopping::Expired, None, now)
+}
+
+/// The files of the task are let go.
+pub fn release(task: &mut Task, now: Millis) {
+    let at = now.to_timestamp();
+    task.status.released = Some(at);
+    task.status.attached.clear();
+    add_record(&mut task.status.events, RecordKind::Released, "its files were let go", at);
 }
 
 /// The task can never start.
@@ -239,12 +265,12 @@ pub fn cancel(task: &mut Task, now: Millis) -> Result<(), Refused> {
     Ok(())
 }
 
-fn preempted(task: &mut Task, handle: &Handle, now: Millis) -> Result<(), Ignored> {
+fn preempted(task: &mut Task, handle: &Handle, rest: i64, now: Millis) -> Result<(), Ignored> {
     let at = now.to_timestamp();
     let reason = task.status.message.clone();
     add_record(&mut task.status.events, RecordKind::Preempted, &reason, at);
     add_record(&mut task.status.events, RecordKind::PodDeleted, &handle.to_string(), at);
-    Ok(back_to_queue(task, "Preempted", 60, now)?)
+    Ok(back_to_queue(task, "Preempted", rest, now)?)
 }
 
 /// The task failed: it goes back to the queue if its policy allows, else it ends.
@@ -306,6 +332,15 @@ fn back_to_queue(task: &mut Task, words: &str, pause: i64, now: Millis) -> Resul
         (pause > 0).then(|| Timestamp::from_second(now.to_timestamp().as_second().saturating_add(pause)));
     status.message = format!("To be tried again: {words}");
     Ok(())
+}
+
+/// What an attempt reported is of no interest for the next.
+fn forget_report(status: &mut TaskStatus) {
+    status.activity.clear();
+    status.errors.clear();
+    status.total = None;
+    status.completed = None;
+    status.result = None;
 }
 
 fn close_attempt(task: &mut Task, leader: Option<&ContainerEnding>, ending: &Ending, at: Timestamp) {

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use muster_types::task::{Runtime, TaskSpec};
+use muster_types::container::Resources;
+use muster_types::task::Runtime;
 use muster_types::{State, Task, TaskStatus, Timestamp};
 
 /// A task as the board sees it.
@@ -63,7 +64,7 @@ impl TaskView {
             addon: spec.addon.clone(),
             subject: spec.subject.as_ref().map_or_else(String::new, |it| format!("{}/{}", it.kind, it.name)),
             runtime: spec.runtime,
-            need: need_of(spec),
+            need: need_of(&spec.resources),
             isolated: spec.policy.isolated,
             preempt_enabled: spec.policy.preempt_enabled,
             preempt_exempt: spec.policy.preempt_exempt,
@@ -87,9 +88,9 @@ fn since(status: &TaskStatus, created: Option<Timestamp>) -> i64 {
     changed.map_or(0, Timestamp::as_second)
 }
 
-fn need_of(spec: &TaskSpec) -> Need {
-    let cpu = spec.resources.cpu.as_ref().map_or(0, |cpu| u64::try_from(cpu.milli()).unwrap_or(u64::MAX));
-    let memory = spec.resources.memory.as_ref().map_or(0, muster_types::Quantity::value);
+pub(crate) fn need_of(resources: &Resources) -> Need {
+    let cpu = resources.cpu.as_ref().map_or(0, |cpu| u64::try_from(cpu.milli()).unwrap_or(u64::MAX));
+    let memory = resources.memory.as_ref().map_or(0, muster_types::Quantity::value);
     Need { cpu_millis: cpu, memory }
 }
 

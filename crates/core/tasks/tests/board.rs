@@ -1,10 +1,11 @@
 //! The rules of the queue as stories: a board in a small language, and what a pass decides.
 //!
-//! Lines: `now N`, `room slots=N [memory=N] [cpu=N]`, `kind NAME [priority=N] [needs=A,B]`,
+//! Lines: `now N`, `room slots=N [memory=N] [cpu=N]`, `kind NAME [priority=N] [needs=A,B] [strict]`,
+//! `ahead N`,
 //! `task NAME [kind=] [subject=] [prio=] [memory=] [isolated] [preempt] [exempt] [rest=]`, `state NAME STATE`, `gone NAME`,
 //! `plan`, `why NAME`. Lines that start with `>` are what the board is expected to answer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use muster_tasks::board::Board;
 use muster_tasks::capacity::Capacity;
@@ -20,6 +21,7 @@ struct Story {
     now: i64,
     kinds: BTreeMap<String, Vec<String>>,
     priorities: BTreeMap<String, i32>,
+    strict: BTreeSet<String>,
     tasks: BTreeMap<String, TaskView>,
 }
 
@@ -33,6 +35,7 @@ fn play(story: &str) {
         now: 0,
         kinds: BTreeMap::new(),
         priorities: BTreeMap::new(),
+        strict: BTreeSet::new(),
         tasks: BTreeMap::new(),
     };
     let mut played = String::new();
@@ -86,7 +89,10 @@ impl Story {
                 let graph = KindGraph::new(self.kinds.iter().map(|(kind, needs)| {
                     (kind.as_str(), needs.iter().map(String::as_str).collect::<Vec<_>>())
                 }));
-                self.board.set_kinds(graph, self.priorities.clone());
+                if rest.contains(&"strict") {
+                    self.strict.insert(format!("d/{}", rest[0]));
+                }
+                self.board.set_kinds(graph, self.priorities.clone(), self.strict.clone());
             }
             "task" => {
                 let flag = |name: &str| rest.contains(&name);
@@ -118,6 +124,10 @@ impl Story {
                 task.state = rest[1].parse().expect("a state");
                 task.since = self.now;
                 self.board.observe(task);
+            }
+            "ahead" => {
+                let ahead = rest[0].parse().expect("a number");
+                self.board.set_ahead(muster_types::task::Runtime::Process, ahead);
             }
             "gone" => self.board.forget(self.tasks[rest[0]].uid),
             "plan" => {
@@ -530,5 +540,68 @@ fn a_resting_task_still_holds_back_what_depends_on_it() {
          plan
          > hold analysis Dependency
          > wake 60",
+    );
+}
+
+#[test]
+fn a_dependency_that_failed_holds_back_only_a_kind_that_needs_it_to_succeed() {
+    play(
+        "kind discover
+         kind analyze needs=discover strict
+         kind report needs=discover
+         task d1 kind=discover subject=app
+         task a1 kind=analyze subject=app
+         task r1 kind=report subject=app
+         plan
+         > start d1
+         > hold a1 Dependency
+         > hold r1 Dependency
+         state d1 Failed
+         plan
+         > start r1
+         why a1
+         > DependencyFailed: task d/d1 (d/discover) failed and must succeed first; try it again or delete it
+         task d2 kind=discover subject=app
+         why a1
+         > Dependency: task d/d2 (d/discover) must complete first
+         plan
+         > start d2
+         state d2 Succeeded
+         plan
+         > start a1",
+    );
+}
+
+#[test]
+fn a_dependency_that_failed_and_was_deleted_holds_back_nobody() {
+    play(
+        "kind discover
+         kind analyze needs=discover strict
+         task d1 kind=discover subject=app
+         task a1 kind=analyze subject=app
+         state d1 Failed
+         plan
+         > hold a1 DependencyFailed
+         gone d1
+         plan
+         > start a1",
+    );
+}
+
+#[test]
+fn intents_ahead_of_a_free_slot_are_bounded_and_count_what_they_need() {
+    play(
+        "room slots=1 memory=10
+         ahead 1
+         task a memory=4
+         task b memory=4
+         task c
+         plan
+         > start a
+         > start b
+         > hold c Capacity
+         state a Succeeded
+         plan
+         > start c",
     );
 }

@@ -88,7 +88,7 @@ fn board(slots: u32) -> Board {
         ("default/report", vec!["default/analysis"]),
         ("default/cleanup", vec![]),
     ];
-    board.set_kinds(KindGraph::new(kinds), [].into());
+    board.set_kinds(KindGraph::new(kinds), [].into(), [].into());
     board
 }
 

@@ -176,3 +176,20 @@ async fn shutting_down_stops_everything_and_reports_it() {
         [("obeys", 4), ("refuses", 137)].map(|(task, code)| (task.to_string(), vec![code], Cause::Stopped));
     assert_eq!(endings, expected);
 }
+
+#[tokio::test]
+async fn what_is_started_beyond_the_limit_waits_in_the_shepherd_and_can_be_stopped_there() {
+    let temp = tempdir().expect("a test needs it");
+    let mut limited = settings(temp.path());
+    limited.executor.max_running = Some(1);
+    let mut yard = Yard::with(limited);
+    for (task, script) in [("runs", "exec sleep 3600"), ("waits", "exit 1"), ("next", "exit 2")] {
+        yard.start(task, script);
+    }
+    yard.runtime.stop(&handle("waits"), LONG);
+    let ending = yard.ending("waits").await;
+    assert_eq!((ending.cause, ending.containers.len()), (Cause::Stopped, 0));
+    yard.runtime.stop(&handle("runs"), LONG);
+    assert_eq!(codes(&yard.ending("next").await), [2]);
+    assert_eq!(yard.observations("waits").len(), 1);
+}

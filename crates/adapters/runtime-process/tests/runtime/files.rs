@@ -1,9 +1,13 @@
 use std::fs;
+use std::sync::Arc;
 
-use muster_runtime_process::{ReadError, RemoveError};
+use muster_ports::blobs::{BlobError, BlobKey, Blobs, MemoryBlobs};
+use muster_ports::clock::{Clock, Millis, SystemClock};
+use muster_ports::logs::{AllLogs, KeptLogs, LogError, LogPart, Logs};
+use muster_ports::runtime::{FilesError, Runtime};
 use tempfile::tempdir;
 
-use crate::yard::{LONG, Yard, handle};
+use crate::yard::{LONG, Yard, eventually, handle, launch, settings};
 
 #[tokio::test]
 async fn files_of_an_attempt_are_listed_and_removed_when_it_has_ended() {
@@ -11,15 +15,140 @@ async fn files_of_an_attempt_are_listed_and_removed_when_it_has_ended() {
     let mut yard = Yard::new(temp.path());
     yard.start("t", "echo kept > file; echo said; exec sleep 3600");
     yard.started("t").await;
-    assert!(matches!(yard.runtime.remove(&handle("t")), Err(RemoveError::Running)));
+    let blobs = MemoryBlobs::default();
+    assert!(matches!(yard.runtime.remove(&handle("t")), Err(FilesError::Running)));
+    assert!(matches!(yard.runtime.keep_logs(&handle("t"), &blobs), Err(FilesError::Running)));
     yard.runtime.stop(&handle("t"), LONG);
     yard.ending("t").await;
     assert_eq!(yard.runtime.stored().expect("a test needs it"), [handle("t")]);
-    assert!(yard.runtime.log_path(&handle("t"), "main").starts_with(temp.path()));
     yard.runtime.remove(&handle("t")).expect("a test needs it");
     assert_eq!(yard.runtime.stored().expect("a test needs it"), []);
     yard.runtime.remove(&handle("t")).expect("a test needs it");
-    assert!(matches!(yard.runtime.read_log(&handle("t"), "main", 0, 10), Err(ReadError::NoAttempt)));
+    assert!(matches!(yard.runtime.logs().read(&handle("t"), "main", 0, 10), Err(LogError::NotFound)));
+}
+
+fn kept(blobs: &MemoryBlobs) -> Vec<(String, u64)> {
+    let all = blobs.list(&BlobKey::of_task("t").expect("a test needs it")).expect("a test needs it");
+    all.into_iter().map(|entry| (entry.path, entry.size)).collect()
+}
+
+#[tokio::test]
+async fn logs_of_an_ended_attempt_move_to_the_files_and_stay_readable() {
+    let temp = tempdir().expect("a test needs it");
+    let mut yard = Yard::new(temp.path());
+    let main = "until test -s ../logs/side.car.log; do :; done; echo from main";
+    yard.runtime.start(launch("t", &[("main", main), ("side.car", "echo; exit 0")]));
+    yard.ending("t").await;
+    let blobs = Arc::new(MemoryBlobs::default());
+    let all = AllLogs::new(Arc::new(yard.runtime.logs()), KeptLogs::new(blobs.clone()));
+    let part = LogPart { offset: 5, bytes: b"main\n".to_vec(), end: 10 };
+    assert_eq!(all.read(&handle("t"), "main", 5, 100).expect("a test needs it"), part);
+    for round in 0..2 {
+        yard.runtime.keep_logs(&handle("t"), &*blobs).expect("a test needs it");
+        let expected = [("logs/1/main/0".to_string(), 10), ("logs/1/side.car/0".to_string(), 1)];
+        assert_eq!(kept(&blobs), expected, "round {round}");
+        assert_eq!(all.read(&handle("t"), "main", 5, 100).expect("a test needs it"), part);
+    }
+    let empty = yard.runtime.logs().read(&handle("t"), "main", 0, 100).expect("a test needs it");
+    assert_eq!(empty, LogPart::default(), "nothing of it is left where it ran");
+    yard.runtime.remove(&handle("t")).expect("a test needs it");
+    yard.runtime.keep_logs(&handle("t"), &*blobs).expect("a test needs it");
+    assert_eq!(all.read(&handle("t"), "main", 5, 100).expect("a test needs it"), part);
+}
+
+#[tokio::test]
+async fn an_attempt_that_wrote_nothing_keeps_nothing() {
+    let temp = tempdir().expect("a test needs it");
+    let mut yard = Yard::new(temp.path());
+    yard.start("t", "exit 0");
+    yard.ending("t").await;
+    let blobs = MemoryBlobs::default();
+    yard.runtime.keep_logs(&handle("t"), &blobs).expect("a test needs it");
+    assert_eq!(kept(&blobs), []);
+}
+
+#[tokio::test]
+async fn what_was_kept_of_a_rotated_log_moves_with_its_places() {
+    let temp = tempdir().expect("a test needs it");
+    let mut small = settings(temp.path());
+    small.executor.log_max_bytes = 1000;
+    let mut yard = Yard::with(small);
+    yard.start("t", "seq -w 1 999; seq -w 1 50");
+    yard.ending("t").await;
+    let blobs = Arc::new(MemoryBlobs::default());
+    let live = yard.runtime.logs().read(&handle("t"), "main", 0, usize::MAX).expect("a test needs it");
+    assert!(live.offset > 0 && live.end == 4146, "{} to {}", live.offset, live.end);
+    yard.runtime.keep_logs(&handle("t"), &*blobs).expect("a test needs it");
+    let moved = KeptLogs::new(blobs.clone());
+    assert_eq!(moved.read(&handle("t"), "main", 0, usize::MAX).expect("a test needs it"), live);
+    let empty = yard.runtime.logs().read(&handle("t"), "main", 0, 100).expect("a test needs it");
+    assert_eq!(empty, LogPart::default());
+}
+
+#[tokio::test]
+async fn a_log_tells_when_it_was_written_while_it_is_live_and_after() {
+    let temp = tempdir().expect("a test needs it");
+    let mut yard = Yard::new(temp.path());
+    yard.start("t", "mkfifo fifo; echo early; read line < fifo; echo late");
+    yard.started("t").await;
+    eventually("the first line", || (yard.log("t") == "early\n").then_some(())).await;
+    let seen = SystemClock.now().0;
+    eventually("the next second", || (SystemClock.now().0 / 1000 > seen / 1000).then_some(())).await;
+    fs::write(temp.path().join("t-1/work/fifo"), "go\n").expect("a test needs it");
+    yard.ending("t").await;
+    let blobs = Arc::new(MemoryBlobs::default());
+    let all = AllLogs::new(Arc::new(yard.runtime.logs()), KeptLogs::new(blobs.clone()));
+    for moved in [false, true] {
+        let at = |after| all.offset_at(&handle("t"), "main", Millis(seen + after)).expect("a test needs it");
+        let hour = 3_600_000;
+        assert_eq!([at(-hour), at(1000), at(hour)], [0, 6, 11], "moved: {moved}");
+        yard.runtime.keep_logs(&handle("t"), &*blobs).expect("a test needs it");
+    }
+    assert_eq!(kept(&blobs).len(), 2, "the log and its times");
+}
+
+/// Files that can be kept nowhere.
+struct Full;
+
+impl Blobs for Full {
+    fn write(&self, key: &BlobKey) -> Result<Box<dyn muster_ports::blobs::BlobWriter>, BlobError> {
+        Err(BlobError::Io { key: key.clone(), error: std::io::ErrorKind::StorageFull.into() })
+    }
+
+    fn take(&self, key: &BlobKey, _: &std::path::Path) -> Result<(), BlobError> {
+        Err(BlobError::Io { key: key.clone(), error: std::io::ErrorKind::StorageFull.into() })
+    }
+
+    fn read(&self, key: &BlobKey, _: u64, _: usize) -> Result<Vec<u8>, BlobError> {
+        Err(BlobError::NotFound(key.clone()))
+    }
+
+    fn size(&self, key: &BlobKey) -> Result<u64, BlobError> {
+        Err(BlobError::NotFound(key.clone()))
+    }
+
+    fn list(&self, _: &BlobKey) -> Result<Vec<muster_ports::blobs::BlobEntry>, BlobError> {
+        Ok(vec![])
+    }
+
+    fn delete(&self, _: &BlobKey) -> Result<(), BlobError> {
+        Ok(())
+    }
+
+    fn tasks(&self) -> Result<Vec<String>, BlobError> {
+        Ok(vec![])
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_cannot_be_kept_stays_where_it_is() {
+    let temp = tempdir().expect("a test needs it");
+    let mut yard = Yard::new(temp.path());
+    yard.start("t", "echo precious");
+    yard.ending("t").await;
+    let refused = yard.runtime.keep_logs(&handle("t"), &Full);
+    assert!(matches!(refused, Err(FilesError::Blob(BlobError::Io { .. }))), "{refused:?}");
+    assert_eq!(yard.log("t"), "precious\n");
 }
 
 #[tokio::test]
@@ -55,8 +184,11 @@ async fn a_log_that_an_attempt_replaced_by_a_link_is_not_read() {
     let replace = format!("rm ../logs/main.log; ln -s {} ../logs/main.log", secret.display());
     yard.start("t", &format!("echo x; until test -s ../logs/main.log; do :; done; {replace}"));
     yard.ending("t").await;
-    let read = yard.runtime.read_log(&handle("t"), "main", 0, 10);
-    assert!(matches!(read, Err(ReadError::NotAFile)), "{read:?}");
+    let read = yard.runtime.logs().read(&handle("t"), "main", 0, 10);
+    assert!(matches!(read, Err(LogError::Io(_))), "{read:?}");
+    let blobs = MemoryBlobs::default();
+    yard.runtime.keep_logs(&handle("t"), &blobs).expect("it does not hold up anything");
+    assert_eq!(kept(&blobs), [], "what is no log is not kept");
     yard.runtime.remove(&handle("t")).expect("a test needs it");
     assert_eq!(fs::read_to_string(&secret).expect("a test needs it"), "secret");
 }

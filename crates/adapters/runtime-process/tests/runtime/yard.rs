@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use muster_exec::{ProcessStat, processes};
+use muster_ports::logs::Logs;
 use muster_ports::runtime::{Ending, Fact, Handle, Launch, LaunchContainer, Limits, Observation};
 use muster_runtime_process::{ProcessRuntime, Settings};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -99,10 +100,8 @@ impl Yard {
     }
 
     pub fn log(&self, task: &str) -> String {
-        String::from_utf8(
-            self.runtime.read_log(&handle(task), "main", 0, usize::MAX).expect("a test needs it").bytes,
-        )
-        .expect("a test needs it")
+        let part = self.runtime.logs().read(&handle(task), "main", 0, usize::MAX).expect("a test needs it");
+        String::from_utf8(part.bytes).expect("a test needs it")
     }
 }
 

@@ -1,0 +1,91 @@
+//! `muster cancel`: tasks that nobody wants any more.
+
+use std::process::ExitCode;
+
+use futures_util::{StreamExt as _, stream};
+use muster_types::State;
+use serde_json::{Value, json};
+
+use super::following::wait_for_end;
+use super::session::Session;
+use super::task_names::all_bare;
+use super::tracking::name_of;
+use super::which_tasks::{AT_ONCE, check_names, list};
+use crate::cli::{CancelArgs, Globals, state_of};
+use crate::output::progress::Progress;
+use crate::output::streams;
+
+/// What became of a task.
+enum Canceled {
+    /// It had ended before.
+    Ended(State),
+    /// It is canceled, or will be when its attempt has ended.
+    Asked(State),
+}
+
+/// Cancels what was asked for.
+pub async fn run(globals: &Globals, args: &CancelArgs) -> anyhow::Result<ExitCode> {
+    let session = Session::open(globals).await?;
+    let names = all_bare(&args.which.tasks);
+    let tasks = if names.is_empty() {
+        let mut tasks = list(&session, args.which.selector.as_deref()).await?;
+        tasks.retain(|task| !state_of(task).is_terminal());
+        if tasks.is_empty() {
+            streams::note("No task is left that could be canceled.");
+            return Ok(ExitCode::SUCCESS);
+        }
+        tasks
+    } else {
+        check_names(&session, &names).await?
+    };
+    let mut failed = false;
+    let mut progress = Progress::new("canceled", tasks.len());
+    let mut outcomes = stream::iter(tasks.iter().enumerate())
+        .map(|(at, task)| {
+            let session = &session;
+            async move { (at, name_of(task), cancel(session, task, args.wait).await) }
+        })
+        .buffered(AT_ONCE);
+    while let Some((at, name, outcome)) = outcomes.next().await {
+        progress.clear();
+        match outcome {
+            Ok(Canceled::Ended(state)) => streams::report(format!("{name} had ended as {state}"))?,
+            Ok(Canceled::Asked(State::Canceled)) => streams::report(format!("{name} canceled"))?,
+            Ok(Canceled::Asked(state)) if state.is_terminal() => {
+                streams::report(format!("{name} ended as {state}"))?;
+            }
+            Ok(Canceled::Asked(_)) => streams::report(format!("{name} canceling"))?,
+            Err(error) => {
+                streams::note(format!("error: {name}: {error:#}"));
+                failed = true;
+            }
+        }
+        progress.step(at);
+    }
+    progress.clear();
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+async fn cancel(session: &Session, task: &Value, wait: bool) -> anyhow::Result<Canceled> {
+    let state = state_of(task);
+    if state.is_terminal() {
+        return Ok(Canceled::Ended(state));
+    }
+    let (client, namespace, name) = (&session.client, session.namespace(), name_of(task));
+    let change = json!({"spec": {"cancel": true}});
+    let asked = match client.patch_task(namespace, name, &change).await {
+        Ok(asked) => asked,
+        // It may have ended meanwhile, and then it cannot be changed.
+        Err(error) => {
+            let now = check_names(session, &[name.to_owned()]).await?;
+            return match now.first().map(state_of) {
+                Some(state) if state.is_terminal() => Ok(Canceled::Ended(state)),
+                _ => Err(error.into()),
+            };
+        }
+    };
+    if wait {
+        return Ok(Canceled::Asked(state_of(&wait_for_end(client, namespace, name).await?)));
+    }
+    Ok(Canceled::Asked(state_of(&asked)))
+}

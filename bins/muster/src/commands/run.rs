@@ -1,0 +1,213 @@
+//! `muster run`: one command as a task, in the foreground.
+//!
+//! Where no server is named, the task runs on this machine: by the server that holds the data directory, else by one that
+//! is part of this process and lives as long as the task does.
+
+mod guests;
+mod here;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use muster_client::tasks::LogOptions;
+use muster_client::{Access, Client};
+use muster_types::State;
+use serde_json::{Value, json};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::Instant;
+
+use self::guests::Guests;
+use super::following::{copy_log, wait_for_end};
+use super::new_task::NewTask;
+use super::outcome::Outcome;
+use super::session::Session;
+use super::task_names::fresh_name;
+use super::{explain, start_logging};
+use crate::cli::{Globals, LimitArgs, RunArgs, state_of};
+use crate::data_dir::DataDir;
+use crate::output::streams;
+use crate::server::{EngineOptions, Options, Server, is_in_use};
+
+/// How long a server that starts or stops may take.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Time between two looks at such a server.
+const PAUSE: Duration = Duration::from_millis(50);
+/// How long a user waits without asking why.
+const A_WHILE: Duration = Duration::from_secs(2);
+
+/// Runs a command.
+pub fn run(globals: &Globals, args: &RunArgs) -> anyhow::Result<ExitCode> {
+    start_logging(globals)?;
+    // An error says that somebody did it before.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let code = runtime.block_on(run_here_or_there(globals, args));
+    // Nothing that still goes on is of any use.
+    runtime.shutdown_background();
+    code
+}
+
+async fn run_here_or_there(globals: &Globals, args: &RunArgs) -> anyhow::Result<ExitCode> {
+    let mut signals = Signals::new()?;
+    let task = NewTask::of(&args.task, &args.command)?;
+    let name = fresh_name(&task.stem())?;
+    if globals.server.is_some() || globals.kubeconfig.is_some() {
+        let session = Session::open(globals).await?;
+        create(&session, &name, &task).await?;
+        return see_through(&session, &name, &mut signals).await;
+    }
+    let data = DataDir::choose(globals.data.as_deref())?;
+    data.create()?;
+    let task = if args.in_work_dir { task } else { here::in_current_directory(task)? };
+    let limits = LimitArgs::default();
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let base_env = if args.clean_env { EngineOptions::clean_env() } else { here::environment() };
+        let engine = Some(EngineOptions { slots: None, base_env });
+        let options = Options { listen: "127.0.0.1:0", tls: None, limits: &limits, engine };
+        let held = match Server::start(&data, &options).await {
+            Ok(server) => return run_embedded(globals, server, &name, &task, &mut signals).await,
+            Err(error) if is_in_use(&error) => error,
+            Err(error) => return Err(error),
+        };
+        // It may be starting, or stopping: then it does not answer, or its kubeconfig is not there.
+        let unanswered = match Session::of_data(globals, &data).await {
+            Ok(session) => match create(&session, &name, &task).await {
+                Ok(()) => return see_through(&session, &name, &mut signals).await,
+                Err(error) if error.is_transient() => error.into(),
+                Err(error) => return Err(error.into()),
+            },
+            Err(error) => error,
+        };
+        if Instant::now() >= deadline {
+            return Err(unanswered.context(held));
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+async fn run_embedded(
+    globals: &Globals,
+    server: Server,
+    name: &str,
+    task: &NewTask,
+    signals: &mut Signals,
+) -> anyhow::Result<ExitCode> {
+    let access = Access::local(&server.url, server.admin.clone(), "the server in this process")?;
+    let mut guests = Guests::new(&server.store)?;
+    let session = Session::with(globals, access)?;
+    create(&session, name, task).await?;
+    let code = see_through(&session, name, signals).await?;
+    drop(session);
+    guests.see_off(name, signals).await;
+    server.shutdown().request();
+    server.wait().await?;
+    Ok(code)
+}
+
+/// Makes the task. Its name is its own: if the answer to a request was lost, the next one finds it there.
+async fn create(session: &Session, name: &str, task: &NewTask) -> Result<(), muster_client::ClientError> {
+    let object = task.object_with(&json!({"name": name, "labels": task.labels}));
+    let made = session.client.create_encoded(session.namespace(), object.to_string().into_bytes()).await;
+    match made {
+        Err(error) if error.is_conflict() => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+/// Shows the output of the task and waits for its end.
+async fn see_through(session: &Session, name: &str, signals: &mut Signals) -> anyhow::Result<ExitCode> {
+    let (client, namespace) = (&session.client, session.namespace());
+    let mut canceled_by = None;
+    let following = async {
+        let options = LogOptions { follow: true, ..LogOptions::default() };
+        let copied = copy_log(client, namespace, name, &options).await;
+        let ended = wait_for_end(client, namespace, name).await;
+        copied?;
+        ended
+    };
+    tokio::pin!(following);
+    let waiting = say_why_it_waits(client, namespace, name);
+    tokio::pin!(waiting);
+    let mut said = false;
+    let ended = loop {
+        tokio::select! {
+            ended = &mut following => break ended?,
+            () = &mut waiting, if !said => said = true,
+            word = signals.next() => {
+                if canceled_by.is_some() {
+                    std::process::exit(word.code());
+                }
+                canceled_by = Some(word);
+                streams::note("canceling the task; once more leaves at once");
+                if let Err(error) = client.patch_task(namespace, name, &json!({"spec": {"cancel": true}})).await {
+                    streams::note(format!("error: {error}"));
+                }
+            }
+        }
+    };
+    if let (State::Canceled, Some(word)) = (state_of(&ended), canceled_by) {
+        return Ok(ExitCode::from(u8::try_from(word.code()).unwrap_or(1)));
+    }
+    let Outcome { code, note } = Outcome::of(&ended);
+    if let Some(note) = note {
+        streams::note(format!("error: {note}"));
+    }
+    Ok(ExitCode::from(code))
+}
+
+/// Tells the user after a while what the task waits for, if it does.
+async fn say_why_it_waits(client: &Client, namespace: &str, name: &str) {
+    tokio::time::sleep(A_WHILE).await;
+    let Ok(document) = client.explain_task(namespace, name).await else { return };
+    let waits = |state: State| {
+        matches!(state, State::Created | State::Ready | State::Postponed | State::QuotaBlocked)
+    };
+    if waits(state_in(&document))
+        && let Ok(why) = explain::read(document)
+    {
+        streams::note(format!("{name} waits: {}", explain::sentences(&why).join(" ")));
+    }
+}
+
+fn state_in(document: &Value) -> State {
+    document["state"].as_str().and_then(|word| word.parse().ok()).unwrap_or_default()
+}
+
+/// A wish of the user to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopWord {
+    Interrupt,
+    Terminate,
+}
+
+impl StopWord {
+    /// The exit code of a program that it ended.
+    fn code(self) -> i32 {
+        match self {
+            Self::Interrupt => 130,
+            Self::Terminate => 143,
+        }
+    }
+}
+
+/// What the user may say while the command runs.
+pub struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> anyhow::Result<Self> {
+        let interrupt = signal(SignalKind::interrupt())?;
+        Ok(Self { interrupt, terminate: signal(SignalKind::terminate())? })
+    }
+
+    /// The next one.
+    pub async fn next(&mut self) -> StopWord {
+        tokio::select! {
+            _ = self.interrupt.recv() => StopWord::Interrupt,
+            _ = self.terminate.recv() => StopWord::Terminate,
+        }
+    }
+}

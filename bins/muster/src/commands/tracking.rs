@@ -1,0 +1,144 @@
+//! Seeing every change of some tasks, from how they are now.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use muster_client::client::{Form, PageRequest, Selectors};
+use muster_client::follow::{Change, Follow, News};
+use muster_client::{Client, Resource, Scope};
+use serde_json::Value;
+
+use super::listing::each_page;
+use crate::output::streams;
+
+/// What is seen.
+pub enum Seen<'a> {
+    /// A task as it is.
+    Task(&'a Value),
+    /// A task of this name is gone.
+    Gone(&'a str),
+    /// All that are there were shown; what follows are changes.
+    Listed,
+}
+
+/// Which tasks.
+pub struct Tracking<'a> {
+    /// The server.
+    pub client: &'a Client,
+    /// Where they are.
+    pub namespace: &'a str,
+    /// Which ones.
+    pub selectors: Selectors,
+}
+
+impl<'a> Tracking<'a> {
+    /// One task.
+    pub fn one(client: &'a Client, namespace: &'a str, name: &str) -> Self {
+        let fields = Some(format!("metadata.name={name}"));
+        Self { client, namespace, selectors: Selectors { labels: None, fields } }
+    }
+
+    /// The tasks of a selector; none is all.
+    pub fn selected(client: &'a Client, namespace: &'a str, labels: Option<String>) -> Self {
+        Self { client, namespace, selectors: Selectors { labels, fields: None } }
+    }
+
+    /// Now, as a place in the changes.
+    pub async fn now(&self) -> anyhow::Result<String> {
+        let page = PageRequest { limit: 1, from: None };
+        let scope = Scope::Namespace(self.namespace);
+        let tasks = Resource::tasks();
+        let page = self.client.list(&tasks, scope, &self.selectors, Form::Metadata, page).await?;
+        Ok(page.revision)
+    }
+
+    /// Shows the tasks that are there, then every change, until `see` has seen enough.
+    pub async fn run(
+        &self,
+        mut see: impl FnMut(Seen<'_>) -> anyhow::Result<ControlFlow<()>>,
+    ) -> anyhow::Result<()> {
+        let mut alive = BTreeSet::new();
+        match self.list(&mut alive, &mut see).await? {
+            None => Ok(()),
+            Some(revision) => self.follow(revision, alive, see).await,
+        }
+    }
+
+    /// Shows every change after a place.
+    pub async fn run_from(
+        &self,
+        revision: String,
+        see: impl FnMut(Seen<'_>) -> anyhow::Result<ControlFlow<()>>,
+    ) -> anyhow::Result<()> {
+        self.follow(revision, BTreeSet::new(), see).await
+    }
+
+    async fn follow(
+        &self,
+        revision: String,
+        mut alive: BTreeSet<String>,
+        mut see: impl FnMut(Seen<'_>) -> anyhow::Result<ControlFlow<()>>,
+    ) -> anyhow::Result<()> {
+        let tasks = Resource::tasks();
+        let scope = Scope::Namespace(self.namespace);
+        let selectors = self.selectors.clone();
+        let mut follow = Follow::new(self.client, &tasks, scope, selectors, Form::Objects, revision);
+        loop {
+            let seen = match follow.next().await? {
+                News::Changed(Change::Present, task) => {
+                    alive.insert(name_of(&task).to_owned());
+                    see(Seen::Task(&task))?
+                }
+                News::Changed(Change::Deleted, task) => {
+                    alive.remove(name_of(&task));
+                    see(Seen::Gone(name_of(&task)))?
+                }
+                News::Lost(error) => {
+                    streams::note(format!("{error}; trying again"));
+                    ControlFlow::Continue(())
+                }
+                News::Expired => match self.list(&mut alive, &mut see).await? {
+                    None => ControlFlow::Break(()),
+                    Some(revision) => {
+                        follow.resume_at(revision);
+                        ControlFlow::Continue(())
+                    }
+                },
+            };
+            if seen.is_break() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Shows all there are, and that those are gone which are not. `None` if that was enough.
+    async fn list(
+        &self,
+        alive: &mut BTreeSet<String>,
+        see: &mut impl FnMut(Seen<'_>) -> anyhow::Result<ControlFlow<()>>,
+    ) -> anyhow::Result<Option<String>> {
+        let before = std::mem::take(alive);
+        let mut enough = false;
+        let scope = Scope::Namespace(self.namespace);
+        let tasks = Resource::tasks();
+        let listed = each_page(self.client, &tasks, scope, &self.selectors, Form::Objects, None, |page| {
+            let items = page.document["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+            for task in items {
+                alive.insert(name_of(task).to_owned());
+                enough = enough || see(Seen::Task(task))?.is_break();
+            }
+            Ok(())
+        })
+        .await?;
+        for gone in before.difference(alive) {
+            enough = enough || see(Seen::Gone(gone))?.is_break();
+        }
+        enough = enough || see(Seen::Listed)?.is_break();
+        Ok((!enough).then_some(listed.revision))
+    }
+}
+
+/// The name of an object.
+pub fn name_of(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or_default()
+}

@@ -1,0 +1,295 @@
+//! The server, put together: store, API, engine. `up` and `run` use it, each in its own way.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use muster_apiserver::access::Role;
+use muster_apiserver::api::{Api, Settings};
+use muster_apiserver::attempt_tokens::AttemptTokens;
+use muster_apiserver::parts::Parts;
+use muster_apiserver::serve::{Listening, serve};
+use muster_apiserver::shutdown::Shutdown;
+use muster_apiserver::{certs, garbage, kinds};
+use muster_blobs::LocalBlobs;
+use muster_engine::engine::{Engine, Outside};
+use muster_engine::files::Keeper;
+use muster_engine::questions::{Explainer, Question};
+use muster_engine::run::run as run_engine;
+use muster_engine::settings::{Ahead, Mint};
+use muster_ports::blobs::Blobs;
+use muster_ports::clock::{Clock, SystemClock};
+use muster_ports::logs::{AllLogs, KeptLogs};
+use muster_ports::runtime::{Fact, Handle};
+use muster_ports::store::{History, LogError, Store};
+use muster_runtime_process::ProcessRuntime;
+use muster_store_sql::SqliteLog;
+use muster_tasks::capacity::Capacity;
+use muster_tasks::reap::ReapSettings;
+use muster_tasks::render::Token;
+use muster_types::Task;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
+use tokio::task::JoinHandle;
+
+use crate::cli::{LimitArgs, UpArgs};
+use crate::data_dir::{DataDir, kubeconfig_text, rewrite_private, server_url};
+
+/// Name of the token that the first start makes.
+const ADMIN: &str = "admin";
+/// What attempts are given of the server's environment, unless it is told otherwise.
+const PASSED_ON: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
+
+/// What a server is to be.
+pub struct Options<'a> {
+    /// Where it listens.
+    pub listen: &'a str,
+    /// How it proves itself; nothing is plain HTTP, for loopback alone.
+    pub tls: Option<&'a UpArgs>,
+    /// Limits of the API.
+    pub limits: &'a LimitArgs,
+    /// Whether it runs tasks.
+    pub engine: Option<EngineOptions>,
+}
+
+/// How tasks are run.
+pub struct EngineOptions {
+    /// Attempts at once; the default is one per core.
+    pub slots: Option<u32>,
+    /// Environment of every attempt.
+    pub base_env: Vec<(String, String)>,
+}
+
+impl EngineOptions {
+    /// The little that attempts need of the server's environment.
+    pub fn clean_env() -> Vec<(String, String)> {
+        let passed = PASSED_ON.into_iter();
+        passed.filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?))).collect()
+    }
+}
+
+/// A server that runs.
+pub struct Server {
+    /// Where it is reached.
+    pub url: String,
+    /// The secret of its admin.
+    pub admin: String,
+    /// What it keeps.
+    pub store: Store,
+    shutdown: Shutdown,
+    serving: JoinHandle<()>,
+    garbage: JoinHandle<()>,
+    engine: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Starts it. When this returns, it can be asked.
+    pub async fn start(data: &DataDir, options: &Options<'_>) -> anyhow::Result<Self> {
+        let (listener, address) = listen(options.listen).await?;
+        let (listening, ca) = choose_listening(data, options.tls, address)?;
+        let store = open_store(data, options.limits)?;
+        let shutdown = Shutdown::default();
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let registry = kinds::registry();
+        let scheme = if listening.tls.is_some() { "https" } else { "http" };
+        let url = server_url(scheme, address);
+        let files = data.path().join("files");
+        let blobs = LocalBlobs::open(&files);
+        let blobs: Arc<dyn Blobs> =
+            Arc::new(blobs.with_context(|| format!("cannot keep files in {}", files.display()))?);
+        let tokens = AttemptTokens::open(&store).await?;
+        let parts = Parts {
+            blobs: Some(blobs.clone()),
+            attempt_tokens: Some(tokens.clone()),
+            logs: Some(Arc::new(KeptLogs::new(blobs.clone()))),
+            explain: None,
+        };
+        let (engine, parts) = match &options.engine {
+            None => (None, parts),
+            Some(wanted) => {
+                let (store, clock) = (store.clone(), clock.clone());
+                // Attempts have no certificate of ours to trust; on this machine they need none.
+                let url = if listening.plain { server_url("http", address) } else { url.clone() };
+                let (engine, parts) = prepare_engine(data, wanted, &url, store, clock, parts)?;
+                (Some(engine), parts)
+            }
+        };
+        let settings = settings(options.limits);
+        let api = Api::new(registry.clone(), store.clone(), clock.clone(), settings, shutdown.clone(), parts);
+        let admin = write_access(data, &api, &url, ca.as_deref()).await?;
+        let collecting = garbage::collect(store.clone(), registry, clock.clone(), shutdown.clone());
+        let garbage = tokio::spawn(collecting);
+        let engine = engine.map(|engine| tokio::spawn(engine.run()));
+        let serving = tokio::spawn(serve(api, listener, listening, shutdown.clone()));
+        Ok(Self { url, admin, store, shutdown, serving, garbage, engine })
+    }
+
+    /// What asks it to stop.
+    pub fn shutdown(&self) -> Shutdown {
+        self.shutdown.clone()
+    }
+
+    /// Waits until it was asked to stop, and lets open requests end.
+    pub async fn wait(self) -> anyhow::Result<()> {
+        self.serving.await.context("the API server ended badly")?;
+        self.shutdown.request();
+        self.garbage.await.context("the garbage collector ended badly")?;
+        if let Some(engine) = self.engine {
+            // Its attempts end with it; their tasks are tried again by the next server.
+            engine.abort();
+            drop(engine.await);
+        }
+        self.store.close();
+        tracing::info!("stopped");
+        Ok(())
+    }
+}
+
+/// True if a server could not start because another one holds the directory.
+pub fn is_in_use(error: &anyhow::Error) -> bool {
+    let held = |link: &(dyn std::error::Error + 'static)| {
+        matches!(link.downcast_ref::<LogError>(), Some(LogError::InUse(_)))
+    };
+    error.chain().any(held)
+}
+
+/// What runs tasks, ready to go.
+struct ReadyEngine {
+    engine: Engine,
+    outside: Outside,
+    facts: UnboundedReceiver<Fact>,
+    questions: Receiver<Question>,
+}
+
+impl ReadyEngine {
+    async fn run(self) {
+        run_engine(self.engine, self.outside, self.facts, self.questions).await;
+    }
+}
+
+/// Makes what runs tasks, and tells the API how to ask it.
+fn prepare_engine(
+    data: &DataDir,
+    wanted: &EngineOptions,
+    url: &str,
+    store: Store,
+    clock: Arc<dyn Clock>,
+    parts: Parts,
+) -> anyhow::Result<(ReadyEngine, Parts)> {
+    let (Some(blobs), Some(tokens)) = (parts.blobs.clone(), parts.attempt_tokens.clone()) else {
+        bail!("tasks cannot be run without a place for files and tokens");
+    };
+    let attempts = data.path().join("attempts");
+    fs::create_dir_all(attempts.join("cache"))
+        .with_context(|| format!("cannot use {}", attempts.display()))?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let slots = wanted.slots.unwrap_or_else(|| u32::try_from(cores).unwrap_or(1));
+    let mut settings = muster_runtime_process::Settings::this_program(&attempts, &["shepherd"]);
+    settings.executor.max_running = Some(slots as usize);
+    let (runtime, facts) = ProcessRuntime::new(settings).context("cannot run processes")?;
+    let mint = move |task: &Task, attempt: u32| {
+        let handle = Handle { task: task.metadata.uid.clone(), attempt };
+        Token::new(tokens.mint(&task.metadata.namespace, &task.metadata.name, &handle))
+    };
+    let settings = muster_engine::settings::Settings {
+        queue: muster_tasks::settings::Settings::default(),
+        reap: ReapSettings::default(),
+        processes: Capacity { slots, cpu_millis: None, memory: None },
+        ahead: Ahead::Measured,
+        url: url.to_owned(),
+        work_root: attempts.display().to_string(),
+        base_env: wanted.base_env.clone(),
+        kill_timeout: Duration::from_secs(10),
+        mint: Mint::new(mint),
+    };
+    let logs = AllLogs::new(Arc::new(runtime.logs()), KeptLogs::new(blobs.clone()));
+    let outside = Outside { store, runtime: Arc::new(runtime), blobs, clock };
+    let keeper = Keeper::new(outside.runtime.clone(), outside.blobs.clone());
+    let engine = Engine::new(settings, outside.clone(), keeper.spawn()?)?;
+    let (explainer, questions) = Explainer::new();
+    let parts = Parts { logs: Some(Arc::new(logs)), explain: Some(Arc::new(explainer)), ..parts };
+    Ok((ReadyEngine { engine, outside, facts, questions }, parts))
+}
+
+async fn listen(asked: &str) -> anyhow::Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind(asked).await.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AddrInUse => anyhow::anyhow!(
+            "{asked} is in use by another program; choose another address with --listen, for example \
+             --listen 127.0.0.1:0"
+        ),
+        _ => anyhow::anyhow!("cannot listen on {asked}: {error}; choose an address with --listen HOST:PORT"),
+    })?;
+    let address = listener.local_addr()?;
+    Ok((listener, address))
+}
+
+/// TLS and plain HTTP on this address, and the authority clients have to trust.
+fn choose_listening(
+    data: &DataDir,
+    tls: Option<&UpArgs>,
+    address: SocketAddr,
+) -> anyhow::Result<(Listening, Option<String>)> {
+    let Some(args) = tls else { return Ok((Listening { tls: None, plain: true }, None)) };
+    let loopback = address.ip().is_loopback();
+    if let (Some(cert), Some(key)) = (&args.tls_cert, &args.tls_key) {
+        let tls = certs::load(cert, key)?;
+        let trust = fs::read_to_string(cert)?;
+        return Ok((Listening { tls: Some(tls), plain: loopback || args.insecure_http }, Some(trust)));
+    }
+    if !loopback && args.insecure_http {
+        tracing::warn!(%address, "plain HTTP: everybody on the network can read the tokens");
+        return Ok((Listening { tls: None, plain: true }, None));
+    }
+    if !loopback && !args.tls_generate {
+        bail!(
+            "{address} can be reached from other machines, which needs TLS: give --tls-generate, or --tls-cert and \
+             --tls-key, or --insecure-http if you know what you do"
+        );
+    }
+    let (names, addresses) = args.certificate_names(address.ip());
+    let identity = data.identity(&names, &addresses)?;
+    let tls = certs::load(&identity.cert, &identity.key)?;
+    Ok((Listening { tls: Some(tls), plain: loopback }, Some(fs::read_to_string(identity.ca)?)))
+}
+
+fn open_store(data: &DataDir, limits: &LimitArgs) -> anyhow::Result<Store> {
+    let log = SqliteLog::open(&data.database())?;
+    let history = History {
+        max_changes: limits.history_changes,
+        max_age: limits.history_age.as_std(),
+        ..History::default()
+    };
+    Ok(Store::open(log, history, SystemClock)?)
+}
+
+fn settings(limits: &LimitArgs) -> Settings {
+    Settings {
+        max_body: limits.max_body,
+        max_watches: limits.max_watches,
+        requests_per_second: limits.max_requests,
+        bookmark_every: limits.bookmark_interval.as_std(),
+        ..Settings::default()
+    }
+}
+
+/// Makes the admin token on the first start, and writes a kubeconfig for this address.
+async fn write_access(data: &DataDir, api: &Api, url: &str, ca: Option<&str>) -> anyhow::Result<String> {
+    let path = data.admin_token();
+    let kept = fs::read_to_string(&path).ok().map(|secret| secret.trim().to_owned());
+    let valid = kept.filter(|secret| api.tokens().authenticate(secret, &SystemClock).is_some());
+    let secret = if let Some(secret) = valid {
+        secret
+    } else {
+        // The file was lost: the old secret cannot be recovered, so it is replaced.
+        if api.tokens().exists(ADMIN) {
+            api.tokens().revoke(ADMIN).await?;
+        }
+        let secret = api.tokens().create(ADMIN, Role::Admin, None, SystemClock.now()).await?;
+        rewrite_private(&path, &format!("{secret}\n"))?;
+        secret
+    };
+    rewrite_private(&data.kubeconfig(), &kubeconfig_text(url, ca, ADMIN, &secret))?;
+    Ok(secret)
+}

@@ -1,0 +1,114 @@
+//! `muster report`, as a script uses it that is an addon: one request each time, nothing else.
+
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::fake_server::FakeServer;
+use crate::world::{Said, World};
+
+const BASE: &str = "/apis/muster.dev/v1alpha1/namespaces/shop/tasks/scan-1";
+
+fn report(world: &World, url: &str, arguments: &[&str]) -> Said {
+    let mut command = world.command(&["report"]);
+    command.args(arguments).stdin(Stdio::null());
+    command.env("MUSTER_URL", url).env("MUSTER_TOKEN", "muster_a_secret");
+    command.env("MUSTER_TASK", "scan-1").env("MUSTER_NAMESPACE", "shop");
+    let output = command.output().expect("muster starts");
+    Said {
+        code: output.status.code().expect("muster ends by itself"),
+        out: String::from_utf8_lossy(&output.stdout).into_owned(),
+        err: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+#[test]
+fn everything_that_is_reported_goes_in_one_request() {
+    let server = FakeServer::with(&[("200 OK", "{}")]);
+    let mut flags =
+        vec!["--activity", "reading", "a.java", "--total", "40", "--increment", "--error", "no b.java"];
+    flags.extend(["--severity", "Warning", "--result", "{\"findings\": 7}"]);
+    report(&World::new(), &server.url(), &flags).is("");
+    let asked = server.asked();
+    assert_eq!((asked.what, asked.token.as_str()), (format!("POST {BASE}/report"), "Bearer muster_a_secret"));
+    let body: Value = serde_json::from_slice(&asked.body).expect("a report is JSON");
+    let expected = json!({
+        "activity": ["reading", "a.java"], "total": 40, "increment": 1,
+        "errors": [{"severity": "Warning", "description": "no b.java"}], "result": {"findings": 7},
+    });
+    assert_eq!(body, expected);
+}
+
+#[test]
+fn a_report_can_be_replaced_shown_and_cleared() {
+    let server = FakeServer::with(&[("200 OK", "{}"), ("200 OK", "{\"total\":3}"), ("200 OK", "{}")]);
+    let world = World::new();
+    report(&world, &server.url(), &["--replace", "--total", "3"]).is("");
+    report(&world, &server.url(), &["show"]).is("{\n    \"total\": 3\n}\n");
+    report(&world, &server.url(), &["clear"]).is("");
+    let asked = [server.asked().what, server.asked().what, server.asked().what];
+    assert_eq!(asked, ["PUT", "GET", "DELETE"].map(|method| format!("{method} {BASE}/report")));
+}
+
+#[test]
+fn a_file_is_attached_by_its_name_or_another() {
+    let server = FakeServer::with(&[("201 Created", "{}"), ("201 Created", "{}")]);
+    let world = World::new();
+    let file = world.file("out/findings.csv", "a,b\n");
+    report(&world, &server.url(), &["attach", file]).is("");
+    report(&world, &server.url(), &["attach", file, "--name", "all of it.csv", "--activity", "2"]).is("");
+    let first = server.asked();
+    assert_eq!((first.what, first.body), (format!("PUT {BASE}/attachments/findings.csv"), b"a,b\n".to_vec()));
+    assert_eq!(server.asked().what, format!("PUT {BASE}/attachments/all%20of%20it.csv?activity=2"));
+    let said = report(&world, &server.url(), &["attach", "gone"]);
+    assert_eq!(said.code, 1);
+    assert!(said.err.starts_with("error: cannot read gone"), "{}", said.err);
+}
+
+#[test]
+fn the_bucket_is_written_read_and_emptied() {
+    let server = FakeServer::with(&[
+        ("201 Created", "{}"),
+        ("200 OK", "rules"),
+        ("200 OK", "rules"),
+        ("200 OK", "{}"),
+    ]);
+    let world = World::new();
+    let file = world.file("a.yaml", "rules");
+    report(&world, &server.url(), &["bucket", "put", "sub dir/a.yaml", file]).is("");
+    report(&world, &server.url(), &["bucket", "get", "sub dir/a.yaml"]).is("rules");
+    report(&world, &server.url(), &["bucket", "get", "a", "-o", "copy"]).is("");
+    report(&world, &server.url(), &["bucket", "delete", "a"]).is("");
+    assert_eq!(std::fs::read_to_string(world.home.path().join("copy")).expect("it was written"), "rules");
+    let put = server.asked();
+    assert_eq!((put.what, put.body), (format!("PUT {BASE}/bucket/sub%20dir/a.yaml"), b"rules".to_vec()));
+    assert_eq!(server.asked().what, format!("GET {BASE}/bucket/sub%20dir/a.yaml"));
+    assert_eq!(server.asked().what, format!("GET {BASE}/bucket/a"));
+    assert_eq!(server.asked().what, format!("DELETE {BASE}/bucket/a"));
+}
+
+#[test]
+fn a_report_that_changed_nothing_says_why() {
+    let server = FakeServer::with(&[("200 OK", "{\"ignored\":\"attempt 2 runs now\"}")]);
+    let said = report(&World::new(), &server.url(), &["--increment"]);
+    assert_eq!((said.code, said.err.as_str()), (0, "the report changed nothing: attempt 2 runs now\n"));
+}
+
+#[test]
+fn what_the_server_refuses_is_repeated_without_the_token() {
+    let status = r#"{"kind":"Status","reason":"Conflict","message":"the task has ended"}"#;
+    let server = FakeServer::with(&[("409 Conflict", status)]);
+    report(&World::new(), &server.url(), &["--increment"]).fails("the task has ended");
+    let said = report(&World::new(), "http://127.0.0.1:1", &["--increment"]);
+    assert_eq!(said.code, 1);
+    assert!(said.err.contains("no server answers at http://127.0.0.1:1"), "{}", said.err);
+    assert!(!said.err.contains("secret"), "{}", said.err);
+}
+
+#[test]
+fn outside_of_an_attempt_it_says_what_is_missing() {
+    let said = World::new().muster(&["report", "--increment"]);
+    assert_eq!(said.code, 1);
+    assert!(said.err.starts_with("error: MUSTER_URL is not set"), "{}", said.err);
+    assert_eq!(World::new().muster(&["report"]).code, 2);
+}

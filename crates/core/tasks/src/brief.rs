@@ -1,0 +1,179 @@
+//! What the engine must know of every stored task, read from its JSON without the rest: there may be a million of them.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use muster_types::container::Resources;
+use muster_types::task::{Policy, Runtime, Ttl};
+use muster_types::task_status::Stopping;
+use muster_types::{Duration, State, Task, Timestamp};
+use serde::Deserialize;
+
+use crate::reap::Life;
+use crate::view::{TaskView, need_of, parse_uid, state_of};
+
+/// A task in brief.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Brief {
+    /// As the board sees it.
+    pub view: TaskView,
+    /// Its times.
+    pub life: Life,
+    /// Number of its latest attempt.
+    pub attempt: u32,
+    /// The user asked for it to be canceled.
+    pub cancel: bool,
+    /// It is being deleted.
+    pub deleting: bool,
+    /// It waits for the user, or did so when it was made.
+    pub suspended: bool,
+    /// How often what is asked for was changed, from 1.
+    pub generation: i64,
+    /// Time its attempts have to end.
+    pub kill_timeout: Option<Duration>,
+}
+
+impl Brief {
+    /// Reads a stored task. `None` if it cannot be read.
+    pub fn read(json: &[u8], path: Arc<str>) -> Option<Self> {
+        let task: Stored<'_> = serde_json::from_slice(json).ok()?;
+        let (metadata, spec, status) = (task.metadata, task.spec, task.status);
+        let state = status.state.unwrap_or(if spec.suspend { State::Created } else { State::Ready });
+        let second = |time: Option<Timestamp>| time.map(Timestamp::as_second);
+        let created = second(metadata.creation_timestamp).unwrap_or(0);
+        let back = status.attempts.last().and_then(|attempt| second(attempt.finished_at));
+        let waits_since = [second(status.submitted), back].into_iter().flatten().max();
+        let subject = spec.subject.map_or_else(String::new, |it| format!("{}/{}", it.kind, it.name));
+        let view = TaskView {
+            uid: parse_uid(&metadata.uid)?,
+            path,
+            state,
+            since: second(status.state_since).unwrap_or(created),
+            priority: spec.priority,
+            kind: spec.kind.into_owned(),
+            addon: spec.addon.into_owned(),
+            subject,
+            runtime: spec.runtime,
+            need: need_of(&spec.resources),
+            isolated: spec.policy.isolated,
+            preempt_enabled: spec.policy.preempt_enabled,
+            preempt_exempt: spec.policy.preempt_exempt,
+            stopping: status.stopping.is_some(),
+            rest_until: second(status.rest_until).unwrap_or(0),
+        };
+        let life = Life {
+            state,
+            created,
+            waits_since: waits_since.unwrap_or(created),
+            started: second(status.started),
+            terminated: second(status.terminated),
+            ttl: spec.ttl,
+            released: status.released.is_some(),
+            expired: status.expired,
+        };
+        Some(Self {
+            view,
+            life,
+            attempt: status.attempt,
+            cancel: spec.cancel,
+            deleting: metadata.deletion_timestamp.is_some(),
+            suspended: spec.suspend,
+            generation: metadata.generation,
+            kill_timeout: spec.kill_timeout,
+        })
+    }
+
+    /// The same of a task that is at hand.
+    pub fn of(task: &Task, path: Arc<str>) -> Option<Self> {
+        Some(Self {
+            view: TaskView::of(task, path)?,
+            life: Life::of(task),
+            attempt: task.status.attempt,
+            cancel: task.spec.cancel,
+            deleting: task.metadata.deletion_timestamp.is_some(),
+            suspended: task.spec.suspend,
+            generation: task.metadata.generation,
+            kill_timeout: task.spec.kill_timeout,
+        })
+    }
+
+    /// True if it has an attempt that has not ended.
+    pub fn has_attempt(&self) -> bool {
+        matches!(self.view.state, State::Pending | State::Running)
+    }
+}
+
+/// True if a task has an attempt that has not ended.
+pub fn has_attempt(task: &Task) -> bool {
+    matches!(state_of(task), State::Pending | State::Running)
+}
+
+#[derive(Deserialize)]
+struct Stored<'a> {
+    #[serde(borrow)]
+    metadata: Metadata<'a>,
+    #[serde(borrow, default)]
+    spec: Spec<'a>,
+    #[serde(default)]
+    status: Status,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata<'a> {
+    #[serde(borrow)]
+    uid: Cow<'a, str>,
+    #[serde(default)]
+    generation: i64,
+    creation_timestamp: Option<Timestamp>,
+    deletion_timestamp: Option<Timestamp>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec<'a> {
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    addon: Cow<'a, str>,
+    #[serde(borrow)]
+    subject: Option<Subject<'a>>,
+    priority: Option<i32>,
+    policy: Policy,
+    ttl: Ttl,
+    suspend: bool,
+    cancel: bool,
+    kill_timeout: Option<Duration>,
+    runtime: Option<Runtime>,
+    resources: Resources,
+}
+
+#[derive(Deserialize)]
+struct Subject<'a> {
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    state: Option<State>,
+    state_since: Option<Timestamp>,
+    rest_until: Option<Timestamp>,
+    stopping: Option<Stopping>,
+    attempt: u32,
+    attempts: Vec<Attempt>,
+    started: Option<Timestamp>,
+    terminated: Option<Timestamp>,
+    submitted: Option<Timestamp>,
+    released: Option<Timestamp>,
+    expired: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Attempt {
+    finished_at: Option<Timestamp>,
+}

@@ -1,0 +1,110 @@
+//! Committed changes, taken in: the board, the catalogs and the times are as the store is.
+
+use muster_ports::runtime::Handle;
+use muster_ports::store::{Change, WatchError};
+use muster_tasks::brief::Brief;
+use muster_types::State;
+
+use super::{CHANGES, Engine};
+use crate::files::Order;
+
+impl Engine {
+    /// Takes in everything that was committed.
+    pub(super) fn index(&mut self) -> Result<(), WatchError> {
+        loop {
+            let changes = match self.watch.poll_page(CHANGES) {
+                Err(WatchError::Gone { .. }) => {
+                    self.start_over()?;
+                    continue;
+                }
+                other => other?,
+            };
+            if changes.is_empty() {
+                break;
+            }
+            for change in changes {
+                self.observe(&change);
+            }
+        }
+        self.refresh_kinds();
+        Ok(())
+    }
+
+    /// Takes in what kinds say, and tasks once more where that is of consequence for them.
+    pub(super) fn refresh_kinds(&mut self) {
+        let Some((graph, priorities, strict)) = self.catalogs.changed_kinds() else { return };
+        if !self.board.set_kinds(graph, priorities, strict) {
+            return;
+        }
+        let stored = self.outside.store.snapshot(&self.tasks);
+        for stored in stored.range(None, None) {
+            if let Some(brief) = Brief::read(stored.json(), stored.path.clone())
+                && !brief.view.kind.is_empty()
+            {
+                self.board.observe(&brief.view);
+            }
+        }
+    }
+
+    pub(super) fn observe(&mut self, change: &Change) {
+        if change.resource != self.tasks {
+            self.catalogs.observe(change);
+            self.readiness.observe(change);
+            return;
+        }
+        let path = &change.object.path;
+        if self.own.get(path) == Some(&change.object.revision) {
+            self.own.remove(path);
+            return;
+        }
+        let Some(brief) = Brief::read(change.object.json(), path.clone()) else {
+            tracing::error!(path = &**path, "a stored task cannot be read; it is left alone");
+            return;
+        };
+        if change.deleted {
+            self.vanish(&brief);
+            return;
+        }
+        self.settle(&brief);
+        let wants_end = brief.cancel || brief.deleting;
+        let asks_to_end = wants_end && !brief.view.state.is_terminal() && !brief.view.stopping;
+        if asks_to_end || is_submitted(change, &brief) {
+            self.asked.insert(brief.view.path);
+        }
+    }
+
+    /// Puts a task on the board as it is, and sees to its time.
+    pub(super) fn settle(&mut self, brief: &Brief) {
+        self.board.observe(&brief.view);
+        let at = brief.life.due(&self.settings.reap).map(|(at, _)| at);
+        self.due.set(brief.view.uid, &brief.view.path, at);
+    }
+
+    /// A task is gone: so is its attempt, as soon as it has ended, and so are its files.
+    pub(super) fn vanish(&mut self, brief: &Brief) {
+        self.board.forget(brief.view.uid);
+        self.due.set(brief.view.uid, &brief.view.path, None);
+        self.held.remove(&brief.view.path);
+        let task = uid_text(brief.view.uid);
+        if brief.has_attempt() {
+            let handle = Handle { task: task.clone(), attempt: brief.attempt };
+            self.orphans.insert(task, brief.attempt);
+            self.outside.runtime.stop(&handle, self.grace(brief.kill_timeout));
+        } else {
+            self.files.order(Order::Forget { task, attempts: brief.attempt });
+        }
+    }
+}
+
+/// True if this change let go of a task that waited for its user.
+fn is_submitted(change: &Change, brief: &Brief) -> bool {
+    let may_be = brief.generation > 1 && !brief.suspended && brief.view.state == State::Ready;
+    let before = change.previous.as_ref().filter(|_| may_be);
+    before.and_then(|before| Brief::read(before.json(), before.path.clone())).is_some_and(|it| it.suspended)
+}
+
+/// A uid as it is written.
+fn uid_text(uid: u128) -> String {
+    let hex = format!("{uid:032x}");
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}

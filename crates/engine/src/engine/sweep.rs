@@ -1,0 +1,89 @@
+//! After a start: what a former process left.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use muster_ports::clock::Millis;
+use muster_ports::runtime::{Fact, Handle, Observation};
+use muster_ports::store::Key;
+use muster_tasks::brief::has_attempt;
+use muster_tasks::reap::retention;
+use muster_tasks::view::{parse_uid, state_of};
+use muster_types::{State, Task};
+
+use super::{Engine, handle_of, read};
+use crate::files::Order;
+
+impl Engine {
+    /// After a start: attempts that are not alive any more are lost, what ended ones left has its time, and what belongs to
+    /// no task is let go.
+    pub(super) fn sweep(&mut self) {
+        let now = self.now();
+        let left = self.outside.runtime.stored().unwrap_or_else(|error| {
+            tracing::warn!(%error, "what attempts left cannot be listed; it stays");
+            Vec::new()
+        });
+        let kept = self.outside.blobs.tasks().unwrap_or_else(|error| {
+            tracing::warn!(%error, "kept files cannot be listed; they stay");
+            Vec::new()
+        });
+        let mut left_by: BTreeMap<String, Vec<Handle>> =
+            kept.into_iter().map(|uid| (uid, Vec::new())).collect();
+        for handle in left {
+            left_by.entry(handle.task.clone()).or_default().push(handle);
+        }
+        for path in self.board.active_paths() {
+            self.lose(&path, now);
+        }
+        self.keep_known(&mut left_by, now);
+        for (task, handles) in left_by {
+            let attempts = handles.iter().map(|handle| handle.attempt).max().unwrap_or(0);
+            self.files.order(Order::Forget { task, attempts });
+        }
+    }
+
+    /// The attempt of a task is not alive any more.
+    fn lose(&mut self, path: &Arc<str>, now: Millis) {
+        if let Some(task) = self.fetch(path) {
+            let what = Observation::Lost { message: "the server was restarted".to_owned() };
+            self.facts.push(Fact { handle: handle_of(&task), at: now, what });
+        }
+    }
+
+    /// Takes out whatever belongs to a task, and sees to its time.
+    fn keep_known(&mut self, left_by: &mut BTreeMap<String, Vec<Handle>>, now: Millis) {
+        let find = |uid: &String| {
+            let uid = parse_uid(uid)?;
+            self.board.path_of(uid).or_else(|| self.due.path_of(uid)).cloned()
+        };
+        let known: Vec<_> = left_by.keys().filter_map(find).collect();
+        let mut found: Vec<Task> = known.iter().filter_map(|path| self.fetch(path)).collect();
+        if found.len() < left_by.len() {
+            // Tasks that stay for ever are on no list.
+            let stored = self.outside.store.snapshot(&self.tasks);
+            found = stored.range(None, None).filter_map(|stored| read(stored.json())).collect();
+        }
+        for task in found {
+            for handle in left_by.remove(&task.metadata.uid).unwrap_or_default() {
+                self.keep_left(&task, handle, now);
+            }
+        }
+    }
+
+    fn fetch(&self, path: &Arc<str>) -> Option<Task> {
+        let key = Key { resource: self.tasks.clone(), path: path.clone() };
+        read(self.outside.store.get(&key)?.json())
+    }
+
+    /// What an attempt of a former process left is kept as long as that of any other.
+    fn keep_left(&mut self, task: &Task, handle: Handle, now: Millis) {
+        if has_attempt(task) && task.status.attempt == handle.attempt {
+            return;
+        }
+        let attempt = task.status.attempts.iter().find(|attempt| attempt.number == handle.attempt);
+        let succeeded = state_of(task) == State::Succeeded && task.status.attempt == handle.attempt;
+        let finished = attempt.and_then(|attempt| attempt.finished_at).unwrap_or(now.to_timestamp());
+        let until = finished.as_second().saturating_add(retention(task, succeeded, &self.settings.reap));
+        self.due.keep(handle, until);
+    }
+}

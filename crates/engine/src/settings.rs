@@ -1,0 +1,72 @@
+//! What the engine needs to know besides what is stored.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use muster_tasks::capacity::Capacity;
+use muster_tasks::reap::ReapSettings;
+use muster_tasks::render::Token;
+use muster_tasks::settings::Settings as QueueSettings;
+use muster_types::Task;
+
+/// Settings of the engine.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// How the queue behaves.
+    pub queue: QueueSettings,
+    /// When tasks and what they left are let go.
+    pub reap: ReapSettings,
+    /// Room for local processes.
+    pub processes: Capacity,
+    /// How many attempts wait at the runtime for a slot.
+    pub ahead: Ahead,
+    /// Where tasks reach the server.
+    pub url: String,
+    /// Directory of attempts.
+    pub work_root: String,
+    /// Environment of every attempt, unless it says otherwise.
+    pub base_env: Vec<(String, String)>,
+    /// Time between asking an attempt to end and ending it.
+    pub kill_timeout: Duration,
+    /// Makes the token of an attempt.
+    pub mint: Mint,
+}
+
+/// How many attempts are committed ahead of a free slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ahead {
+    /// As many as end while a commit is under way.
+    Measured,
+    /// Always this many.
+    Fixed(u32),
+}
+
+/// Makes tokens for attempts: from the task and the number of the attempt.
+#[derive(Clone)]
+pub struct Mint(Arc<MintFn>);
+
+type MintFn = dyn Fn(&Task, u32) -> Token + Send + Sync;
+
+impl Mint {
+    /// A mint.
+    pub fn new(mint: impl Fn(&Task, u32) -> Token + Send + Sync + 'static) -> Self {
+        Self(Arc::new(mint))
+    }
+
+    /// A mint whose tokens open nothing.
+    pub fn worthless() -> Self {
+        Self::new(|_, _| Token::new(""))
+    }
+
+    /// The token of an attempt.
+    pub fn token(&self, task: &Task, attempt: u32) -> Token {
+        (self.0)(task, attempt)
+    }
+}
+
+impl fmt::Debug for Mint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Mint")
+    }
+}
