@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,10 +57,8 @@ pub struct Options<'a> {
 
 /// How tasks are run.
 pub struct EngineOptions {
-    /// Attempts at once; the default is one per core.
-    pub slots: Option<u32>,
-    /// Environment of every attempt.
-    pub base_env: Vec<(String, String)>,
+    slots: Option<u32>,
+    base_env: Vec<(String, String)>,
 }
 
 impl EngineOptions {
@@ -67,6 +66,19 @@ impl EngineOptions {
     pub fn clean_env() -> Vec<(String, String)> {
         let passed = PASSED_ON.into_iter();
         passed.filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?))).collect()
+    }
+
+    /// How attempts are run with an environment. They find this program in it, for `muster report`.
+    pub fn new(slots: Option<u32>, mut base_env: Vec<(String, String)>) -> Self {
+        let program = std::env::current_exe().ok();
+        let place = program.as_deref().and_then(Path::parent).and_then(Path::to_str);
+        match (base_env.iter_mut().find(|(name, _)| name == "PATH"), place) {
+            (Some((_, path)), Some(place)) if !path.split(':').any(|known| known == place) => {
+                *path = format!("{path}:{place}");
+            }
+            _ => {}
+        }
+        Self { slots, base_env }
     }
 }
 
@@ -95,7 +107,7 @@ impl Server {
         let registry = kinds::registry();
         let scheme = if listening.tls.is_some() { "https" } else { "http" };
         let url = server_url(scheme, address);
-        let files = data.path().join("files");
+        let files = data.folder("files")?;
         let blobs = LocalBlobs::open(&files);
         let blobs: Arc<dyn Blobs> =
             Arc::new(blobs.with_context(|| format!("cannot keep files in {}", files.display()))?);
@@ -110,9 +122,8 @@ impl Server {
             None => (None, parts),
             Some(wanted) => {
                 let (store, clock) = (store.clone(), clock.clone());
-                // Attempts have no certificate of ours to trust; on this machine they need none.
-                let url = if listening.plain { server_url("http", address) } else { url.clone() };
-                let (engine, parts) = prepare_engine(data, wanted, &url, store, clock, parts)?;
+                let reach = Reach::of(data, &listening, address, ca.as_deref())?;
+                let (engine, parts) = prepare_engine(data, wanted, reach, store, clock, parts)?;
                 (Some(engine), parts)
             }
         };
@@ -155,6 +166,39 @@ pub fn is_in_use(error: &anyhow::Error) -> bool {
     error.chain().any(held)
 }
 
+/// How attempts reach the server.
+struct Reach {
+    url: String,
+    /// A file with the authority of its certificate, if that matters.
+    authority: Option<PathBuf>,
+}
+
+impl Reach {
+    /// Plain, where that is spoken: attempts run on this machine. Else they are told whom to trust.
+    fn of(
+        data: &DataDir,
+        listening: &Listening,
+        address: SocketAddr,
+        ca: Option<&str>,
+    ) -> anyhow::Result<Self> {
+        if listening.plain {
+            return Ok(Self { url: server_url("http", address), authority: None });
+        }
+        let authority = ca.map(|ca| {
+            let path = data.path().join("attempts-ca.pem");
+            rewrite_private(&path, ca).map(|()| path)
+        });
+        Ok(Self { url: server_url("https", address), authority: authority.transpose()? })
+    }
+
+    /// The environment of attempts, with what they need to trust the server.
+    fn env(&self, base: &[(String, String)]) -> Vec<(String, String)> {
+        let path = self.authority.as_deref().and_then(Path::to_str);
+        let trusted = path.map(|path| ("MUSTER_CA_FILE".to_owned(), path.to_owned()));
+        base.iter().cloned().chain(trusted).collect()
+    }
+}
+
 /// What runs tasks, ready to go.
 struct ReadyEngine {
     engine: Engine,
@@ -173,7 +217,7 @@ impl ReadyEngine {
 fn prepare_engine(
     data: &DataDir,
     wanted: &EngineOptions,
-    url: &str,
+    reach: Reach,
     store: Store,
     clock: Arc<dyn Clock>,
     parts: Parts,
@@ -181,9 +225,8 @@ fn prepare_engine(
     let (Some(blobs), Some(tokens)) = (parts.blobs.clone(), parts.attempt_tokens.clone()) else {
         bail!("tasks cannot be run without a place for files and tokens");
     };
-    let attempts = data.path().join("attempts");
-    fs::create_dir_all(attempts.join("cache"))
-        .with_context(|| format!("cannot use {}", attempts.display()))?;
+    let attempts = data.folder("attempts")?;
+    data.folder("attempts/cache")?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let slots = wanted.slots.unwrap_or_else(|| u32::try_from(cores).unwrap_or(1));
     let mut settings = muster_runtime_process::Settings::this_program(&attempts, &["shepherd"]);
@@ -198,9 +241,9 @@ fn prepare_engine(
         reap: ReapSettings::default(),
         processes: Capacity { slots, cpu_millis: None, memory: None },
         ahead: Ahead::Measured,
-        url: url.to_owned(),
+        base_env: reach.env(&wanted.base_env),
+        url: reach.url,
         work_root: attempts.display().to_string(),
-        base_env: wanted.base_env.clone(),
         kill_timeout: Duration::from_secs(10),
         mint: Mint::new(mint),
     };
