@@ -11,6 +11,7 @@
 mod bench;
 mod run;
 mod setup;
+mod sim;
 mod test;
 mod tidy;
 mod workspace;
@@ -28,6 +29,7 @@ usage: cargo xtask <command>
                                FILTER is a package, an integration test target, or part of a test name
   tidy                         check the house rules
   bench [NAME] [-- ARGS...]    run a benchmark on the release binary; without NAME, list them
+  sim [--seeds N] [--seed S]   play seeds of the simulation in release mode, or one of them again
   help                         show this text
 
 --allow-missing: a tool that cannot be installed is not an error; the tests that need it are skipped and listed.
@@ -35,9 +37,9 @@ usage: cargo xtask <command>
 environment read:
   MUSTER_CACHE                 where tools are kept (default: $XDG_CACHE_HOME/muster, else ~/.cache/muster)
   KUBEBUILDER_ASSETS           directory with kube-apiserver and etcd, for benchmark peers
-  MUSTER_KUBECTL, MUSTER_KUBECTL_OLD, MUSTER_PYTHON, MUSTER_KUBE_APISERVER, MUSTER_ETCD
-                               use this program instead of installing one
-environment given to tests and benchmarks: the five above when found, and MUSTER_BIN
+  MUSTER_KUBECTL, MUSTER_KUBECTL_OLD, MUSTER_PYTHON, MUSTER_KUBE_APISERVER, MUSTER_ETCD, MUSTER_PARALLEL,
+  MUSTER_HYPERQUEUE            use this program instead of installing one
+environment given to tests and benchmarks: the seven above when found, and MUSTER_BIN
 ";
 
 fn main() -> ExitCode {
@@ -58,6 +60,7 @@ fn dispatch(arguments: &[String]) -> Result<ExitCode> {
         "test" => test::command(rest),
         "tidy" => tidy::command(rest),
         "bench" => bench::command(rest),
+        "sim" => sim::command(rest),
         "help" | "-h" | "--help" => {
             print!("{USAGE}");
             Ok(ExitCode::SUCCESS)

@@ -20,6 +20,7 @@ const KUBECTL_VERSION: &str = "1.37.1";
 const OLD_KUBECTL_VERSION: &str = "1.20";
 const PYTHON_CLIENT_VERSION: &str = "37.0.2";
 const PYYAML_VERSION: &str = "6.0.3";
+const HYPERQUEUE_VERSION: &str = "0.27.0";
 
 /// What a tool is needed for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,7 +41,7 @@ pub struct Tool {
     locate: fn(&Tool, &Path) -> Result<PathBuf>,
 }
 
-static TOOLS: [Tool; 5] = [
+static TOOLS: [Tool; 7] = [
     Tool {
         name: "kubectl 1.37",
         variable: "MUSTER_KUBECTL",
@@ -66,6 +67,19 @@ static TOOLS: [Tool; 5] = [
         locate: locate_kube_apiserver,
     },
     Tool { name: "etcd", variable: "MUSTER_ETCD", need: Need::Benchmarks, locate: locate_etcd },
+    Tool {
+        name: "GNU parallel",
+        variable: "MUSTER_PARALLEL",
+        need: Need::Benchmarks,
+        locate: locate_parallel,
+    },
+    // The wheel has no program of its own: a server and workers are started through Python.
+    Tool {
+        name: "HyperQueue",
+        variable: "MUSTER_HYPERQUEUE",
+        need: Need::Benchmarks,
+        locate: locate_hyperqueue,
+    },
 ];
 
 /// A tool that is not there, with the reason and the way out.
@@ -219,6 +233,35 @@ fn locate_etcd(tool: &Tool, cache: &Path) -> Result<PathBuf> {
     let dir = cache.join("etcd");
     install_once(&dir, "etcd", || debian::unpack("etcd-server", &dir)).with_context(|| or_set(tool))?;
     Ok(dir.join("usr/bin/etcd"))
+}
+
+fn locate_parallel(tool: &Tool, cache: &Path) -> Result<PathBuf> {
+    // Another program of the same name comes with moreutils and cannot do this.
+    let is_gnu = |path: &PathBuf| {
+        run::quietly(Command::new(path).arg("--version")).is_ok_and(|said| said.starts_with("GNU parallel"))
+    };
+    if let Some(path) = run::find_in_path("parallel").filter(is_gnu) {
+        return Ok(path);
+    }
+    let dir = cache.join("parallel");
+    let parallel = dir.join("usr/bin/parallel");
+    install_once(&dir, "GNU parallel", || {
+        debian::unpack("parallel", &dir)?;
+        run::quietly(Command::new(&parallel).arg("--version")).map(drop)
+    })
+    .with_context(|| or_set(tool))?;
+    Ok(parallel)
+}
+
+fn locate_hyperqueue(tool: &Tool, cache: &Path) -> Result<PathBuf> {
+    let dir = cache.join(format!("hyperqueue-{HYPERQUEUE_VERSION}"));
+    let python = dir.join("bin/python");
+    install_once(&dir, &format!("HyperQueue {HYPERQUEUE_VERSION}"), || {
+        venv::create(&dir, &[&format!("hyperqueue=={HYPERQUEUE_VERSION}")])?;
+        run::quietly(Command::new(&python).args(["-c", "import hyperqueue.cluster"])).map(drop)
+    })
+    .with_context(|| or_set(tool))?;
+    Ok(python)
 }
 
 fn on_this_machine(program: &str) -> Option<PathBuf> {

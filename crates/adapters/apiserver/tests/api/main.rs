@@ -17,6 +17,8 @@ mod cascade;
 #[cfg(test)]
 mod decoders;
 #[cfg(test)]
+mod events;
+#[cfg(test)]
 mod explaining;
 #[cfg(test)]
 mod fakes;
@@ -38,6 +40,8 @@ mod nesting;
 mod replay;
 #[cfg(test)]
 mod reports;
+#[cfg(test)]
+mod rules;
 #[cfg(test)]
 mod server;
 #[cfg(test)]

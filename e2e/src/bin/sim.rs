@@ -1,0 +1,139 @@
+//! Plays seeds of the simulation, many or one: `cargo xtask sim --seeds N [--seed S]`.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people talks on its streams")]
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use muster_sim::world::{Played, simulate};
+
+const USAGE: &str = "usage: cargo xtask sim [--seeds N] [--from S] [--seed S]
+
+  --seeds N  play so many seeds (default 10000)
+  --from S   begin with this one (default 0)
+  --seed S   play one seed and show what happened in it";
+const SEEDS: u64 = 10_000;
+/// Seeds between two lines of progress where nobody watches.
+const SELDOM: u64 = 1_000;
+/// The same on a terminal.
+const OFTEN: u64 = 25;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether every seed kept every rule.
+fn run(arguments: &[String]) -> anyhow::Result<bool> {
+    let wanted = Wanted::parse(arguments)?;
+    let started = Instant::now();
+    let played = match wanted {
+        Wanted::Help => {
+            println!("{USAGE}");
+            return Ok(true);
+        }
+        Wanted::One(seed) => play(seed).map(|played| vec![(seed, played)]),
+        Wanted::Many { from, count } => play_many(from, count),
+    };
+    match played {
+        Ok(all) => {
+            let sum = |what: fn(&Played) -> u32| all.iter().map(|(_, played)| u64::from(what(played))).sum();
+            let (tasks, faults): (u64, u64) = (sum(|played| played.tasks), sum(|played| played.faults));
+            let (attempts, preempted): (u64, u64) =
+                (sum(|played| played.attempts), sum(|played| played.preempted));
+            println!(
+                "{} seeds kept every rule: {tasks} tasks, {attempts} attempts, {preempted} preempted, {faults} faults, \
+                 in {:.1} s",
+                all.len(),
+                started.elapsed().as_secs_f64()
+            );
+            Ok(true)
+        }
+        Err(wrong) => {
+            println!("{wrong}");
+            Ok(false)
+        }
+    }
+}
+
+/// What was asked for.
+enum Wanted {
+    Help,
+    One(u64),
+    Many { from: u64, count: u64 },
+}
+
+impl Wanted {
+    fn parse(arguments: &[String]) -> anyhow::Result<Self> {
+        let (mut from, mut count, mut one) = (0, SEEDS, None);
+        let mut rest = arguments.iter();
+        while let Some(flag) = rest.next() {
+            if matches!(flag.as_str(), "-h" | "--help" | "help") {
+                return Ok(Self::Help);
+            }
+            let value = rest.next().with_context(|| format!("{flag} needs a number\n{USAGE}"))?;
+            let value = value.parse().with_context(|| format!("`{value}` is not a number\n{USAGE}"))?;
+            match flag.as_str() {
+                "--seeds" => count = value,
+                "--from" => from = value,
+                "--seed" => one = Some(value),
+                other => bail!("there is no flag `{other}`\n{USAGE}"),
+            }
+        }
+        Ok(one.map_or(Self::Many { from, count }, Self::One))
+    }
+}
+
+/// Plays a seed; says how to play it again if something was wrong.
+fn play(seed: u64) -> Result<Played, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|error| error.to_string())?;
+    let again = |wrong| format!("seed {seed}: {wrong}\nplay it again with: cargo xtask sim --seed {seed}");
+    runtime.block_on(simulate(seed, None)).map_err(again)
+}
+
+/// Plays many on all cores until one goes wrong.
+fn play_many(from: u64, count: u64) -> Result<Vec<(u64, Played)>, String> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let (next, failed) = (AtomicU64::new(0), AtomicBool::new(false));
+    let done = Mutex::new(Vec::new());
+    let terminal = std::io::stderr().is_terminal();
+    let work = || {
+        while !failed.load(Ordering::Relaxed) {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= count {
+                break;
+            }
+            let seed = from + number;
+            let played = play(seed).inspect_err(|_| failed.store(true, Ordering::Relaxed))?;
+            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            done.push((seed, played));
+            show_progress(done.len() as u64, count, terminal);
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        let ended = workers.into_iter().map(|worker| worker.join().unwrap_or(Err("a seed panicked".into())));
+        ended.collect::<Result<(), String>>()
+    })?;
+    Ok(done.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn show_progress(done: u64, count: u64, terminal: bool) {
+    if terminal && (done.is_multiple_of(OFTEN) || done == count) {
+        eprint!("\r{done} of {count} seeds{}", if done == count { "\n" } else { "" });
+    } else if !terminal && done.is_multiple_of(SELDOM) {
+        eprintln!("{done} of {count} seeds");
+    }
+}
