@@ -35,7 +35,8 @@ mod tests {
 
     #[test]
     fn uids_are_version_7_and_in_the_order_of_places() {
-        let uid = |place| derived_uid(Millis(1_800_000_000_000), "0190b0a0-0000-7000-8000-000000000001", place);
+        let uid =
+            |place| derived_uid(Millis(1_800_000_000_000), "0190b0a0-0000-7000-8000-000000000001", place);
         assert_eq!(&uid(0)[14..15], "7");
         assert!(matches!(&uid(0)[19..20], "8" | "9" | "a" | "b"), "{}", uid(0));
         assert!((0..100_000).step_by(97).map(uid).is_sorted());

@@ -94,12 +94,7 @@ fn choose_submitted(spec: &TaskGroupSpec, members: &mut Members, slice: u32) -> 
 }
 
 /// The next members to make. One is submitted at once if none before it waits and there is room.
-fn choose_made(
-    spec: &TaskGroupSpec,
-    members: &Members,
-    submit: &[u32],
-    slice: u32,
-) -> Vec<(u32, bool)> {
+fn choose_made(spec: &TaskGroupSpec, members: &Members, submit: &[u32], slice: u32) -> Vec<(u32, bool)> {
     let made = members.made();
     let end = members.total().min(made.saturating_add(slice));
     let waiting = members.counts().created as usize > submit.len();

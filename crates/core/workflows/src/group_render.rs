@@ -27,7 +27,11 @@ fn parts(spec: &TaskGroupSpec, place: u32) -> (usize, u32) {
 pub fn member_name(group: &str, spec: &TaskGroupSpec, place: u32) -> String {
     let (template, copy) = parts(spec, place);
     let name = spec.task_name(template);
-    if spec.mode() == GroupMode::Replicas { format!("{group}-{name}-{copy}") } else { format!("{group}-{name}") }
+    if spec.mode() == GroupMode::Replicas {
+        format!("{group}-{name}-{copy}")
+    } else {
+        format!("{group}-{name}")
+    }
 }
 
 /// The task to make at a place of a group.

@@ -154,7 +154,9 @@ fn choose_next(job: &Job, stopping: Option<JobStopping>, summaries: &mut [GroupS
         });
         let next = match (stopping, &failed) {
             (Some(JobStopping::Canceled), _) => Next::Skip("the job was canceled".to_owned()),
-            (Some(JobStopping::DeadlineExceeded), _) => Next::Skip("the deadline of the job is over".to_owned()),
+            (Some(JobStopping::DeadlineExceeded), _) => {
+                Next::Skip("the deadline of the job is over".to_owned())
+            }
             (None, Some(failed)) if group.when() == When::Succeeded => {
                 Next::Skip(format!("group {failed} failed, and the failure policy is stop"))
             }
@@ -287,7 +289,8 @@ fn state(status: &JobStatus, summaries: &[GroupSummary]) -> WorkState {
 
 fn describe(status: &JobStatus) -> String {
     let named = |wanted: WorkState| {
-        let names = status.groups.iter().filter(|group| group.state == wanted).map(|group| group.name.as_str());
+        let names =
+            status.groups.iter().filter(|group| group.state == wanted).map(|group| group.name.as_str());
         names.take(3).collect::<Vec<_>>().join(", ")
     };
     let ended = status.groups.iter().filter(|group| group.state.is_terminal()).count();

@@ -32,7 +32,8 @@ pub fn retry_job(job: &Job, members: impl Fn(&str, u32) -> Option<State>) -> Opt
     let task_groups: Vec<JobGroup> = again
         .iter()
         .map(|place| {
-            let whole = matches!(state(*place), WorkState::Waiting | WorkState::Skipped | WorkState::Succeeded);
+            let whole =
+                matches!(state(*place), WorkState::Waiting | WorkState::Skipped | WorkState::Succeeded);
             let mut group = groups[*place].clone();
             if !whole {
                 keep_unsuccessful(&mut group, &members);

@@ -73,7 +73,8 @@ impl Story {
         let plan = plan_group(&self.spec, &mut self.members, slice);
         let mut answers = Vec::new();
         if !plan.make.is_empty() {
-            let words = plan.make.iter().map(|(place, now)| format!("{place}{}", if *now { "!" } else { "" }));
+            let words =
+                plan.make.iter().map(|(place, now)| format!("{place}{}", if *now { "!" } else { "" }));
             answers.push(format!("make {}", words.collect::<Vec<_>>().join(" ")));
         }
         if !plan.submit.is_empty() {

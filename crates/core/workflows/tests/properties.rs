@@ -25,7 +25,8 @@ fn dag() -> impl Strategy<Value = Vec<(Vec<usize>, When, WorkState)>> {
     prop::collection::vec(group, 1..14).prop_map(|groups| {
         let groups = groups.into_iter().enumerate();
         let edges = groups.map(|(place, (needs, when, end))| {
-            let needs: BTreeSet<usize> = needs.iter().filter(|_| place > 0).map(|need| need.index(place)).collect();
+            let needs: BTreeSet<usize> =
+                needs.iter().filter(|_| place > 0).map(|need| need.index(place)).collect();
             (needs.into_iter().collect(), when, end)
         });
         edges.collect()

@@ -142,7 +142,8 @@ fn a_retry_of_a_pipeline_goes_on_where_it_broke() {
         &json!({"taskGroups": [{"name": "p", "mode": "pipeline", "tasks": [{"name": "a"}, {"name": "b"}, {"name": "c"}]}]}),
         &json!({"state": "Failed", "groups": [{"name": "p", "state": "Failed"}]}),
     );
-    let ended = |_: &str, place: u32| [State::Succeeded, State::Failed, State::Canceled].get(place as usize).copied();
+    let ended =
+        |_: &str, place: u32| [State::Succeeded, State::Failed, State::Canceled].get(place as usize).copied();
     let spec = retry_job(&job, ended).unwrap();
     let names: Vec<_> = spec.task_groups[0].tasks.iter().map(|task| task.name.as_str()).collect();
     assert_eq!(names, ["b", "c"]);
