@@ -28,7 +28,7 @@ impl Member {
 /// All members of a group.
 #[derive(Debug, Clone)]
 pub struct Members {
-    members: Vec<Member>,
+    by_place: Vec<Member>,
     counts: Counts,
     gone: Counts,
     made: u32,
@@ -44,7 +44,7 @@ impl Members {
     /// A group of so many, none of them seen.
     pub fn new(total: u32, made: u32) -> Self {
         Self {
-            members: vec![Member::Unseen; total as usize],
+            by_place: vec![Member::Unseen; total as usize],
             counts: Counts::default(),
             gone: Counts::default(),
             made: made.min(total),
@@ -66,15 +66,20 @@ impl Members {
 
     /// A member was deleted. What had not ended ends with it.
     pub fn observe_gone(&mut self, place: u32) {
-        let before = self.members.get(place as usize).and_then(|member| member.state());
+        let before = self.by_place.get(place as usize).and_then(|member| member.state());
         let state = before.filter(|state| state.is_terminal()).unwrap_or(State::Canceled);
         self.put(place, Member::Gone { state });
+    }
+
+    /// A member cannot be made, because something else has its name. It counts as failed.
+    pub fn observe_taken(&mut self, place: u32) {
+        self.put(place, Member::Gone { state: State::Failed });
     }
 
     /// Everything that is there was seen: what was made and was not seen is gone, and ended as was written down.
     pub fn settle(&mut self, mut recorded: Counts) {
         for place in 0..self.made {
-            if self.members.get(place as usize) != Some(&Member::Unseen) {
+            if self.by_place.get(place as usize) != Some(&Member::Unseen) {
                 continue;
             }
             let state = if recorded.succeeded > 0 {
@@ -91,7 +96,7 @@ impl Members {
     }
 
     fn put(&mut self, place: u32, new: Member) {
-        let Some(member) = self.members.get_mut(place as usize) else { return };
+        let Some(member) = self.by_place.get_mut(place as usize) else { return };
         let old = std::mem::replace(member, new);
         if let Some(state) = old.state() {
             *self.counts.of(state) -= 1;
@@ -118,7 +123,7 @@ impl Members {
 
     /// How many there are when all are made.
     pub fn total(&self) -> u32 {
-        u32::try_from(self.members.len()).unwrap_or(u32::MAX)
+        u32::try_from(self.by_place.len()).unwrap_or(u32::MAX)
     }
 
     /// How many were made.
@@ -143,14 +148,14 @@ impl Members {
 
     /// The state of a member that was seen.
     pub fn state(&self, place: u32) -> Option<State> {
-        self.members.get(place as usize).and_then(|member| member.state())
+        self.by_place.get(place as usize).and_then(|member| member.state())
     }
 
     /// The first members that wait to be submitted.
     pub fn to_submit(&mut self, most: u32) -> Vec<u32> {
         let waits = |member: &Member| matches!(member, Member::Here { state: State::Created, cancel: false });
         let made = self.made as usize;
-        while self.submit_from < made && !waits(&self.members[self.submit_from]) {
+        while self.submit_from < made && !waits(&self.by_place[self.submit_from]) {
             self.submit_from += 1;
         }
         self.places(self.submit_from, most, waits)
@@ -162,14 +167,14 @@ impl Members {
             |member: &Member| matches!(member, Member::Here { state, cancel: false } if !state.is_terminal());
         let made = self.made as usize;
         self.cancel_from = self.cancel_from.max(from as usize);
-        while self.cancel_from < made && !goes_on(&self.members[self.cancel_from]) {
+        while self.cancel_from < made && !goes_on(&self.by_place[self.cancel_from]) {
             self.cancel_from += 1;
         }
         self.places(self.cancel_from, most, goes_on)
     }
 
     fn places(&self, from: usize, most: u32, wanted: impl Fn(&Member) -> bool) -> Vec<u32> {
-        let made = self.members.iter().enumerate().take(self.made as usize).skip(from);
+        let made = self.by_place.iter().enumerate().take(self.made as usize).skip(from);
         let chosen = made.filter(|(_, member)| wanted(member)).take(most as usize);
         chosen.filter_map(|(place, _)| u32::try_from(place).ok()).collect()
     }
@@ -177,7 +182,7 @@ impl Members {
     /// Counts all anew, for tests: the tally must agree.
     pub fn recount(&self) -> Counts {
         let mut counts = Counts::default();
-        for state in self.members.iter().filter_map(|member| member.state()) {
+        for state in self.by_place.iter().filter_map(|member| member.state()) {
             *counts.of(state) += 1;
         }
         counts
