@@ -217,9 +217,8 @@ impl World {
             let Some(task) = self.tasks.get(&name) else { continue };
             let (state, cancel) = (state_of(task), task.spec.cancel);
             let next = match state {
-                State::Ready if cancel => State::Canceled,
+                State::Ready | State::Running if cancel => State::Canceled,
                 State::Ready if self.dice.once_in(2) => State::Running,
-                State::Running if cancel => State::Canceled,
                 State::Running if self.dice.once_in(12) => State::Failed,
                 State::Running if self.dice.once_in(2) => State::Succeeded,
                 _ => continue,

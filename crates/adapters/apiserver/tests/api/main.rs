@@ -47,4 +47,6 @@ mod server;
 #[cfg(test)]
 mod watching;
 #[cfg(test)]
+mod workflows;
+#[cfg(test)]
 mod writing;
