@@ -4,7 +4,6 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use muster_apiserver::access::Role;
@@ -28,15 +27,15 @@ use muster_ports::store::{History, LogError, Store};
 use muster_runtime_process::ProcessRuntime;
 use muster_store_sql::SqliteLog;
 use muster_tasks::capacity::Capacity;
-use muster_tasks::reap::ReapSettings;
 use muster_tasks::render::Token;
-use muster_types::Task;
+use muster_types::{Quantity, Task};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 use tokio::task::JoinHandle;
 
-use crate::cli::{LimitArgs, UpArgs};
+use crate::cli::{LimitArgs, QueueArgs, UpArgs};
 use crate::data_dir::{DataDir, kubeconfig_text, rewrite_private, server_url};
+use crate::machine::Machine;
 
 /// Name of the token that the first start makes.
 const ADMIN: &str = "admin";
@@ -57,7 +56,7 @@ pub struct Options<'a> {
 
 /// How tasks are run.
 pub struct EngineOptions {
-    slots: Option<u32>,
+    queue: QueueArgs,
     base_env: Vec<(String, String)>,
 }
 
@@ -69,7 +68,7 @@ impl EngineOptions {
     }
 
     /// How attempts are run with an environment. They find this program in it, for `muster report`.
-    pub fn new(slots: Option<u32>, mut base_env: Vec<(String, String)>) -> Self {
+    pub fn new(queue: QueueArgs, mut base_env: Vec<(String, String)>) -> Self {
         let program = std::env::current_exe().ok();
         let place = program.as_deref().and_then(Path::parent).and_then(Path::to_str);
         match (base_env.iter_mut().find(|(name, _)| name == "PATH"), place) {
@@ -78,7 +77,7 @@ impl EngineOptions {
             }
             _ => {}
         }
-        Self { slots, base_env }
+        Self { queue, base_env }
     }
 }
 
@@ -123,7 +122,7 @@ impl Server {
             Some(wanted) => {
                 let (store, clock) = (store.clone(), clock.clone());
                 let reach = Reach::of(data, &listening, address, ca.as_deref())?;
-                let (engine, parts) = prepare_engine(data, wanted, reach, store, clock, parts)?;
+                let (engine, parts) = prepare_engine(data, options, wanted, reach, store, clock, parts)?;
                 (Some(engine), parts)
             }
         };
@@ -216,6 +215,7 @@ impl ReadyEngine {
 /// Makes what runs tasks, and tells the API how to ask it.
 fn prepare_engine(
     data: &DataDir,
+    options: &Options<'_>,
     wanted: &EngineOptions,
     reach: Reach,
     store: Store,
@@ -227,24 +227,31 @@ fn prepare_engine(
     };
     let attempts = data.folder("attempts")?;
     data.folder("attempts/cache")?;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let slots = wanted.slots.unwrap_or_else(|| u32::try_from(cores).unwrap_or(1));
+    let asked = &wanted.queue;
+    let machine = Machine::of_this_process();
+    let slots = asked.slots.unwrap_or_else(|| u32::try_from(machine.cores).unwrap_or(1));
+    let cpu = asked
+        .cpu
+        .as_ref()
+        .map_or(machine.cores.saturating_mul(1000), |cpu| u64::try_from(cpu.milli()).unwrap_or(u64::MAX));
+    let memory = asked.memory.as_ref().map(Quantity::value).or(machine.memory);
     let mut settings = muster_runtime_process::Settings::this_program(&attempts, &["shepherd"]);
     settings.executor.max_running = Some(slots as usize);
+    settings.executor.log_max_bytes = asked.log_max.value();
     let (runtime, facts) = ProcessRuntime::new(settings).context("cannot run processes")?;
     let mint = move |task: &Task, attempt: u32| {
         let handle = Handle { task: task.metadata.uid.clone(), attempt };
         Token::new(tokens.mint(&task.metadata.namespace, &task.metadata.name, &handle))
     };
     let settings = muster_engine::settings::Settings {
-        queue: muster_tasks::settings::Settings::default(),
-        reap: ReapSettings::default(),
-        processes: Capacity { slots, cpu_millis: None, memory: None },
+        queue: asked.queue_settings(&options.limits.log_suffix),
+        reap: asked.reap_settings(),
+        processes: Capacity { slots, cpu_millis: Some(cpu), memory },
         ahead: Ahead::Measured,
         base_env: reach.env(&wanted.base_env),
         url: reach.url,
         work_root: attempts.display().to_string(),
-        kill_timeout: Duration::from_secs(10),
+        kill_timeout: asked.kill_timeout.as_std(),
         mint: Mint::new(mint),
     };
     let logs = AllLogs::new(Arc::new(runtime.logs()), KeptLogs::new(blobs.clone()));
@@ -313,6 +320,7 @@ fn settings(limits: &LimitArgs) -> Settings {
         max_watches: limits.max_watches,
         requests_per_second: limits.max_requests,
         bookmark_every: limits.bookmark_interval.as_std(),
+        log_suffix: limits.log_suffix.clone(),
         ..Settings::default()
     }
 }

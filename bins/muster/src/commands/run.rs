@@ -23,7 +23,7 @@ use super::outcome::Outcome;
 use super::session::Session;
 use super::task_names::fresh_name;
 use super::{explain, start_logging};
-use crate::cli::{Globals, LimitArgs, RunArgs, state_of};
+use crate::cli::{Globals, LimitArgs, RunArgs, state_of, untold};
 use crate::data_dir::DataDir;
 use crate::output::streams;
 use crate::server::{EngineOptions, Options, Server, is_in_use};
@@ -68,7 +68,7 @@ async fn run_here_or_there(globals: &Globals, args: &RunArgs) -> anyhow::Result<
     let mut deadline = Instant::now() + PATIENCE;
     loop {
         let base_env = if args.clean_env { EngineOptions::clean_env() } else { here::environment() };
-        let engine = Some(EngineOptions::new(None, base_env));
+        let engine = Some(EngineOptions::new(untold(), base_env));
         let options = Options { listen: "127.0.0.1:0", tls: None, limits: &limits, engine };
         let held = match Server::start(&data, &options).await {
             Ok(server) => {

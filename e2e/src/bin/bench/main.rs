@@ -4,6 +4,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark reports on its streams")]
 
+mod backlog;
 mod clients;
 mod fan_out;
 mod kube_peer;
@@ -14,12 +15,15 @@ mod plot;
 mod process;
 mod report;
 mod submit;
+mod tasks;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: bench NAME [--quick] [--no-write]
 
   submit   durable creates, lists, watch fan-out, memory and start-up of the API server
+  tasks    10 000 tasks of `true`, beside the bare limit, GNU parallel and HyperQueue
+  backlog  what a queue of up to a million tasks costs
   plan     the pure planner alone: placements per second
   creates  only the creates of one client count (--clients N, --count N), for a profiler
 
@@ -31,6 +35,8 @@ fn main() -> ExitCode {
     let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
     let outcome = match arguments.first().map(String::as_str) {
         Some("submit") => submit::run(has("--quick"), !has("--no-write")),
+        Some("tasks") => tasks::run(has("--quick"), !has("--no-write")),
+        Some("backlog") => backlog::run(has("--quick"), !has("--no-write")),
         Some("plan") => planner::run(!has("--no-write")),
         Some("creates") => {
             let number = |flag: &str, default: usize| {

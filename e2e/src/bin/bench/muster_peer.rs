@@ -1,6 +1,6 @@
 //! Our server, as a separate process.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,37 +26,52 @@ pub struct Muster {
 }
 
 impl Muster {
-    /// Starts a server on a data directory.
+    /// Starts a server on a data directory that runs nothing.
     pub async fn start(data: &Path) -> anyhow::Result<Self> {
+        Self::start_with(data, &["--roles", "api"]).await
+    }
+
+    /// Starts a server on a data directory, with further flags.
+    pub async fn start_with(data: &Path, flags: &[&str]) -> anyhow::Result<Self> {
+        Self::launch(data, flags)?.ready().await
+    }
+
+    /// Starts the process of a server and does not wait for it.
+    pub fn launch(data: &Path, flags: &[&str]) -> anyhow::Result<Launched> {
         let bin = program("MUSTER_BIN").context("MUSTER_BIN is not set; use cargo xtask bench")?;
         let log = data.with_extension("log");
         let started = Instant::now();
         let mut command = Command::new(bin);
-        command
-            .args([
-                "up",
-                "--listen",
-                "127.0.0.1:0",
-                "--max-requests",
-                "0",
-                "--log",
-                "warn",
-                "--roles",
-                "api",
-                "--data",
-            ])
-            .arg(data);
+        command.args(["up", "--listen", "127.0.0.1:0", "--max-requests", "0", "--log", "warn"]);
+        command.args(flags).arg("--data").arg(data);
         let process = Process::start(&mut command, &log)?;
-        let url = wait_for_line(&log, "API ").await?;
+        Ok(Launched { process, started, data: data.to_owned(), log })
+    }
+}
+
+/// A server that may not be ready.
+pub struct Launched {
+    /// The process.
+    pub process: Process,
+    /// When it was started.
+    pub started: Instant,
+    data: PathBuf,
+    log: PathBuf,
+}
+
+impl Launched {
+    /// Waits until it answers.
+    pub async fn ready(self) -> anyhow::Result<Muster> {
+        let url = wait_for_line(&self.log, "API ").await?;
         let address = url.trim().trim_start_matches("https://").to_owned();
         wait_ready(&address).await?;
-        let start_up = started.elapsed();
-        let token = std::fs::read_to_string(data.join("admin-token"))?;
+        let start_up = self.started.elapsed();
+        let token = std::fs::read_to_string(self.data.join("admin-token"))?;
         let authorization = format!("Bearer {}", token.trim());
-        let ca = Arc::new(std::fs::read_to_string(data.join("tls-ca.pem"))?);
+        let ca = Arc::new(std::fs::read_to_string(self.data.join("tls-ca.pem"))?);
         let plain = Endpoint { address, authorization, ca: None };
         let tls = Endpoint { ca: Some(ca), ..plain.clone() };
-        Ok(Self { process, plain, tls, start_up })
+        Ok(Muster { process: self.process, plain, tls, start_up })
     }
 }
 

@@ -39,6 +39,17 @@ impl Process {
         Ok(Duration::from_millis(ticks * 10))
     }
 
+    /// The same in nanoseconds, of the threads it has now.
+    pub fn cpu_nanos(&self) -> anyhow::Result<u64> {
+        let mut sum = 0;
+        for thread in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
+            // A thread may end meanwhile.
+            let text = fs::read_to_string(thread?.path().join("schedstat")).unwrap_or_default();
+            sum += text.split(' ').next().and_then(|nanos| nanos.parse::<u64>().ok()).unwrap_or(0);
+        }
+        Ok(sum)
+    }
+
     /// Resident memory in bytes.
     pub fn rss(&self) -> anyhow::Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
