@@ -55,12 +55,8 @@ fn a_task_runs_and_succeeds_and_its_log_is_kept() {
     let task = world.task("hello");
     let attempt = &task["status"]["attempts"][0];
     assert_eq!((attempt["exitCode"].as_i64(), attempt["number"].as_i64()), (Some(0), Some(1)));
-    let log = world.server.data().join("attempts").join(attempt["handle"].as_str().unwrap()).join("logs");
-    let texts: Vec<_> = std::fs::read_dir(log)
-        .unwrap()
-        .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap())
-        .collect();
-    assert_eq!(texts, ["hello from hello\n"]);
+    let log = world.http.get(&format!("{TASKS}/hello/log"));
+    assert_eq!(log.text(), "hello from hello\n");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! The data directory: database, identity, token and kubeconfig, readable by their owner alone.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
@@ -44,6 +44,14 @@ impl DataDir {
     /// The directory itself.
     pub fn path(&self) -> &Path {
         &self.0
+    }
+
+    /// A directory in it, made if it is not there, for its owner alone.
+    pub fn folder(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let path = self.0.join(name);
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
+        made.with_context(|| format!("cannot use {}", path.display()))?;
+        Ok(path)
     }
 
     /// The database.

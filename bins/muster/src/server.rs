@@ -2,8 +2,8 @@
 
 use std::fs;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use muster_apiserver::access::Role;
@@ -27,15 +27,15 @@ use muster_ports::store::{History, LogError, Store};
 use muster_runtime_process::ProcessRuntime;
 use muster_store_sql::SqliteLog;
 use muster_tasks::capacity::Capacity;
-use muster_tasks::reap::ReapSettings;
 use muster_tasks::render::Token;
-use muster_types::Task;
+use muster_types::{Quantity, Task};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 use tokio::task::JoinHandle;
 
-use crate::cli::{LimitArgs, UpArgs};
+use crate::cli::{LimitArgs, QueueArgs, UpArgs};
 use crate::data_dir::{DataDir, kubeconfig_text, rewrite_private, server_url};
+use crate::machine::Machine;
 
 /// Name of the token that the first start makes.
 const ADMIN: &str = "admin";
@@ -56,10 +56,8 @@ pub struct Options<'a> {
 
 /// How tasks are run.
 pub struct EngineOptions {
-    /// Attempts at once; the default is one per core.
-    pub slots: Option<u32>,
-    /// Environment of every attempt.
-    pub base_env: Vec<(String, String)>,
+    queue: QueueArgs,
+    base_env: Vec<(String, String)>,
 }
 
 impl EngineOptions {
@@ -67,6 +65,19 @@ impl EngineOptions {
     pub fn clean_env() -> Vec<(String, String)> {
         let passed = PASSED_ON.into_iter();
         passed.filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?))).collect()
+    }
+
+    /// How attempts are run with an environment. They find this program in it, for `muster report`.
+    pub fn new(queue: QueueArgs, mut base_env: Vec<(String, String)>) -> Self {
+        let program = std::env::current_exe().ok();
+        let place = program.as_deref().and_then(Path::parent).and_then(Path::to_str);
+        match (base_env.iter_mut().find(|(name, _)| name == "PATH"), place) {
+            (Some((_, path)), Some(place)) if !path.split(':').any(|known| known == place) => {
+                *path = format!("{path}:{place}");
+            }
+            _ => {}
+        }
+        Self { queue, base_env }
     }
 }
 
@@ -95,7 +106,7 @@ impl Server {
         let registry = kinds::registry();
         let scheme = if listening.tls.is_some() { "https" } else { "http" };
         let url = server_url(scheme, address);
-        let files = data.path().join("files");
+        let files = data.folder("files")?;
         let blobs = LocalBlobs::open(&files);
         let blobs: Arc<dyn Blobs> =
             Arc::new(blobs.with_context(|| format!("cannot keep files in {}", files.display()))?);
@@ -110,9 +121,8 @@ impl Server {
             None => (None, parts),
             Some(wanted) => {
                 let (store, clock) = (store.clone(), clock.clone());
-                // Attempts have no certificate of ours to trust; on this machine they need none.
-                let url = if listening.plain { server_url("http", address) } else { url.clone() };
-                let (engine, parts) = prepare_engine(data, wanted, &url, store, clock, parts)?;
+                let reach = Reach::of(data, &listening, address, ca.as_deref())?;
+                let (engine, parts) = prepare_engine(data, options, wanted, reach, store, clock, parts)?;
                 (Some(engine), parts)
             }
         };
@@ -155,6 +165,39 @@ pub fn is_in_use(error: &anyhow::Error) -> bool {
     error.chain().any(held)
 }
 
+/// How attempts reach the server.
+struct Reach {
+    url: String,
+    /// A file with the authority of its certificate, if that matters.
+    authority: Option<PathBuf>,
+}
+
+impl Reach {
+    /// Plain, where that is spoken: attempts run on this machine. Else they are told whom to trust.
+    fn of(
+        data: &DataDir,
+        listening: &Listening,
+        address: SocketAddr,
+        ca: Option<&str>,
+    ) -> anyhow::Result<Self> {
+        if listening.plain {
+            return Ok(Self { url: server_url("http", address), authority: None });
+        }
+        let authority = ca.map(|ca| {
+            let path = data.path().join("attempts-ca.pem");
+            rewrite_private(&path, ca).map(|()| path)
+        });
+        Ok(Self { url: server_url("https", address), authority: authority.transpose()? })
+    }
+
+    /// The environment of attempts, with what they need to trust the server.
+    fn env(&self, base: &[(String, String)]) -> Vec<(String, String)> {
+        let path = self.authority.as_deref().and_then(Path::to_str);
+        let trusted = path.map(|path| ("MUSTER_CA_FILE".to_owned(), path.to_owned()));
+        base.iter().cloned().chain(trusted).collect()
+    }
+}
+
 /// What runs tasks, ready to go.
 struct ReadyEngine {
     engine: Engine,
@@ -172,8 +215,9 @@ impl ReadyEngine {
 /// Makes what runs tasks, and tells the API how to ask it.
 fn prepare_engine(
     data: &DataDir,
+    options: &Options<'_>,
     wanted: &EngineOptions,
-    url: &str,
+    reach: Reach,
     store: Store,
     clock: Arc<dyn Clock>,
     parts: Parts,
@@ -181,27 +225,33 @@ fn prepare_engine(
     let (Some(blobs), Some(tokens)) = (parts.blobs.clone(), parts.attempt_tokens.clone()) else {
         bail!("tasks cannot be run without a place for files and tokens");
     };
-    let attempts = data.path().join("attempts");
-    fs::create_dir_all(attempts.join("cache"))
-        .with_context(|| format!("cannot use {}", attempts.display()))?;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let slots = wanted.slots.unwrap_or_else(|| u32::try_from(cores).unwrap_or(1));
+    let attempts = data.folder("attempts")?;
+    data.folder("attempts/cache")?;
+    let asked = &wanted.queue;
+    let machine = Machine::of_this_process();
+    let slots = asked.slots.unwrap_or_else(|| u32::try_from(machine.cores).unwrap_or(1));
+    let cpu = asked
+        .cpu
+        .as_ref()
+        .map_or(machine.cores.saturating_mul(1000), |cpu| u64::try_from(cpu.milli()).unwrap_or(u64::MAX));
+    let memory = asked.memory.as_ref().map(Quantity::value).or(machine.memory);
     let mut settings = muster_runtime_process::Settings::this_program(&attempts, &["shepherd"]);
     settings.executor.max_running = Some(slots as usize);
+    settings.executor.log_max_bytes = asked.log_max.value();
     let (runtime, facts) = ProcessRuntime::new(settings).context("cannot run processes")?;
     let mint = move |task: &Task, attempt: u32| {
         let handle = Handle { task: task.metadata.uid.clone(), attempt };
         Token::new(tokens.mint(&task.metadata.namespace, &task.metadata.name, &handle))
     };
     let settings = muster_engine::settings::Settings {
-        queue: muster_tasks::settings::Settings::default(),
-        reap: ReapSettings::default(),
-        processes: Capacity { slots, cpu_millis: None, memory: None },
+        queue: asked.queue_settings(&options.limits.log_suffix),
+        reap: asked.reap_settings(),
+        processes: Capacity { slots, cpu_millis: Some(cpu), memory },
         ahead: Ahead::Measured,
-        url: url.to_owned(),
+        base_env: reach.env(&wanted.base_env),
+        url: reach.url,
         work_root: attempts.display().to_string(),
-        base_env: wanted.base_env.clone(),
-        kill_timeout: Duration::from_secs(10),
+        kill_timeout: asked.kill_timeout.as_std(),
         mint: Mint::new(mint),
     };
     let logs = AllLogs::new(Arc::new(runtime.logs()), KeptLogs::new(blobs.clone()));
@@ -270,6 +320,7 @@ fn settings(limits: &LimitArgs) -> Settings {
         max_watches: limits.max_watches,
         requests_per_second: limits.max_requests,
         bookmark_every: limits.bookmark_interval.as_std(),
+        log_suffix: limits.log_suffix.clone(),
         ..Settings::default()
     }
 }

@@ -26,10 +26,8 @@ pub fn run(globals: &Globals, args: &UpArgs) -> anyhow::Result<ExitCode> {
 }
 
 async fn up(data: &DataDir, args: &UpArgs) -> anyhow::Result<()> {
-    let engine = args
-        .roles
-        .contains(&ServerRole::Engine)
-        .then(|| EngineOptions { slots: args.slots, base_env: EngineOptions::clean_env() });
+    let runs_tasks = args.roles.contains(&ServerRole::Engine);
+    let engine = runs_tasks.then(|| EngineOptions::new(args.queue.clone(), EngineOptions::clean_env()));
     let options = Options { listen: &args.listen, tls: Some(args), limits: &args.limits, engine };
     let server = Server::start(data, &options).await?;
     stop_on_signals(server.shutdown())?;
@@ -45,7 +43,7 @@ fn announce(data: &DataDir, url: &str) {
     let muster = if is_default { "muster".to_owned() } else { format!("muster --data {path}") };
     let text = format!(
         "Muster is ready.\n\n  API         {url}\n  kubeconfig  {kubeconfig}\n  data        {path}\n\n\
-         Try in another terminal:\n  {muster} get tasks\n  {muster} apply --help\n\n\
+         Try in another terminal:\n  {muster} submit --wait -- echo hello\n  {muster} get tasks\n\n\
          Or with kubectl:\n  export KUBECONFIG={kubeconfig}\n  kubectl api-resources --api-group=muster.dev\n  \
          kubectl explain task.spec\n\nStop with Ctrl-C."
     );

@@ -58,6 +58,11 @@ impl Catalogs {
         }
     }
 
+    /// The catalog of a namespace.
+    pub fn of(&self, namespace: &str) -> Option<&Catalog> {
+        self.spaces.get(namespace).map(|space| &space.catalog)
+    }
+
     /// What a task runs, chosen now.
     pub fn select(&self, task: &Task) -> Result<Selection<'_>, SelectError> {
         static EMPTY: std::sync::LazyLock<Space> = std::sync::LazyLock::new(Space::default);

@@ -36,6 +36,8 @@ use crate::catalogs::Catalogs;
 use crate::due::Due;
 use crate::edits::{Action, Edit, Edits, Held};
 use crate::files::{Files, Order};
+use crate::read_briefs::read_briefs;
+use crate::readiness::Readiness;
 use crate::settings::{Ahead, Settings};
 use crate::start::start;
 
@@ -70,6 +72,7 @@ pub struct Engine {
     watch: Watch,
     board: Board,
     catalogs: Catalogs,
+    readiness: Readiness,
     due: Due,
     pace: Pace,
     /// Tasks with an attempt, as they were last written.
@@ -96,6 +99,7 @@ impl Engine {
             watch,
             board,
             catalogs: Catalogs::default(),
+            readiness: Readiness::default(),
             due: Due::default(),
             pace: Pace::default(),
             held: Held::new(),
@@ -128,14 +132,16 @@ impl Engine {
     }
 
     fn read_all(&mut self) {
-        for resource in ["taskkinds", "addons", "extensions", "applications", "tasks"] {
+        for resource in ["taskkinds", "addons", "extensions", "applications"] {
             let resource = ResourceName::new(&format!("{resource}.muster.dev"));
             for stored in self.outside.store.snapshot(&resource).range(None, None) {
                 let (at, resource, object) = (Millis(0), resource.clone(), stored.clone());
                 self.observe(&Change { at, resource, object, previous: None, deleted: false });
             }
-            self.refresh_kinds();
         }
+        self.take_kinds();
+        let tasks = self.outside.store.snapshot(&self.tasks);
+        read_briefs(tasks.range(None, None), |brief| self.admit(&brief));
     }
 
     fn now(&self) -> Millis {
@@ -172,6 +178,7 @@ impl Engine {
         let plan = self.board.plan(second);
         self.apply_plan(&plan, &mut edits, now);
         let failed = self.commit(edits, now).await;
+        self.readiness.judge(&self.catalogs, &self.outside.store, now).await;
         let again = facts.into_iter().zip(concerned);
         let again = again.filter(|(_, path)| path.as_ref().is_some_and(|path| failed.contains(path)));
         let again: Vec<_> = again.map(|(fact, _)| fact).collect();

@@ -14,6 +14,8 @@ mod edits;
 pub mod engine;
 pub mod files;
 pub mod questions;
+mod read_briefs;
+mod readiness;
 pub mod run;
 pub mod settings;
 mod start;

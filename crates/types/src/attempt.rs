@@ -41,7 +41,7 @@ pub struct Launch {
 }
 
 /// One program of an attempt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchContainer {
     /// Unique within the attempt; names its log.
     pub name: String,
@@ -49,6 +49,18 @@ pub struct LaunchContainer {
     pub command: Vec<String>,
     /// Its whole environment.
     pub env: Vec<(String, String)>,
+}
+
+impl fmt::Debug for LaunchContainer {
+    /// Values of variables are left out: some of them are secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&String> = self.env.iter().map(|(name, _)| name).collect();
+        f.debug_struct("LaunchContainer")
+            .field("name", &self.name)
+            .field("command", &self.command)
+            .field("env", &names)
+            .finish()
+    }
 }
 
 /// Limits of an attempt.
@@ -136,4 +148,20 @@ pub struct ContainerEnding {
     pub killed_as_leftover: bool,
     /// How much it wrote. Less may be kept: logs have a cap, and their oldest part goes first.
     pub log_bytes: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let container = LaunchContainer {
+            name: "addon".to_owned(),
+            command: vec!["true".to_owned()],
+            env: vec![("MUSTER_TOKEN".to_owned(), "muster_a_secret".to_owned())],
+        };
+        let shown = format!("{container:?}");
+        assert!(shown.contains("MUSTER_TOKEN") && !shown.contains("secret"), "{shown}");
+    }
 }

@@ -1,6 +1,5 @@
 //! The numbers of an array of tasks: `1-1000`, `0-100:10`, `1,3,7-9`.
 
-use std::collections::BTreeSet;
 use std::str::FromStr;
 
 /// Most tasks in one array.
@@ -30,9 +29,10 @@ impl FromStr for ArraySpec {
             }
             numbers.extend((0..=count).map(|at| first + at * step));
         }
-        let mut seen = BTreeSet::new();
-        match numbers.iter().find(|number| !seen.insert(**number)) {
-            Some(twice) => Err(format!("{twice} is in it twice")),
+        let mut sorted = numbers.clone();
+        sorted.sort_unstable();
+        match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(format!("{} is in it twice", pair[0])),
             None => Ok(Self(numbers)),
         }
     }

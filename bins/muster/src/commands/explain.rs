@@ -59,7 +59,8 @@ pub fn sentences(why: &Explanation) -> Vec<String> {
     if let Some(waiting) = waiting {
         all.push(format!("{}: {}.", waiting.reason, waiting.message.trim_end_matches('.')));
     }
-    let told = waiting.is_some_and(|waiting| waiting.message == why.message);
+    let told =
+        waiting.is_some_and(|waiting| waiting.message == why.message) || why.message == why.state.as_str();
     if !why.message.is_empty() && !told {
         all.push(format!("{}.", why.message.trim_end_matches('.')));
     }
@@ -131,6 +132,6 @@ mod tests {
             "a is Failed.\n  exit code 3.\n  `muster retry` makes a new task like it.\n  \
              This is what was last recorded: no engine answered.\n"
         );
-        assert_eq!(words(json!({"state": "Succeeded"})), "a is Succeeded.\n");
+        assert_eq!(words(json!({"state": "Succeeded", "message": "Succeeded"})), "a is Succeeded.\n");
     }
 }

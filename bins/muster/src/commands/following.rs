@@ -23,76 +23,105 @@ pub async fn copy_log(
     client: &Client,
     namespace: &str,
     name: &str,
-    options: &LogOptions,
+    options: LogOptions,
 ) -> anyhow::Result<()> {
-    let mut options = options.clone();
-    // Bytes that were printed, all of one attempt.
-    let mut printed = 0;
-    let mut skip = 0;
-    let mut failures = 0;
-    loop {
-        let broken = match copy_once(client, namespace, name, &options, &mut skip, &mut printed).await? {
-            Copied::Whole => return Ok(()),
-            Copied::Missing(error) => return Err(explain_missing(client, namespace, name, error).await),
-            Copied::Broken(error) => error,
-        };
-        if !options.follow || failures >= MAX_FAILURES {
-            return Err(broken.into());
-        }
-        if failures == 0 {
-            streams::note(format!("{broken}; trying again"));
-        }
-        let pause = Duration::from_millis(100).saturating_mul(1 << failures.min(8));
-        tokio::time::sleep(pause.min(MAX_PAUSE)).await;
-        failures += 1;
-        let Ok(task) = wait_for_task(client, namespace, name, |_| true).await else { continue };
-        // What was printed is known to be of the first attempt only if there is no second one.
-        let same = task["status"]["attempt"].as_u64() == Some(1);
-        if printed > 0 && !same && options.attempt.is_none() {
-            streams::note("the task is being tried again; this is its output from the beginning:");
-        }
-        skip = if same || options.attempt.is_some() { printed } else { 0 };
-        options.tail = None;
-        options.since_seconds = None;
-        printed = 0;
-    }
+    let tries = if options.follow { MAX_FAILURES } else { 0 };
+    LogCopy::new(options).run(client, namespace, name, tries).await
+}
+
+/// A log of which some may have been printed.
+pub struct LogCopy {
+    options: LogOptions,
+    begun: bool,
+    whole: bool,
+    /// Bytes that were printed of what is being read.
+    printed: u64,
+    /// Bytes that come again and are not printed again.
+    skip: u64,
 }
 
 enum Copied {
     Whole,
     Broken(ClientError),
-    Missing(ClientError),
+    Refused(ClientError),
 }
 
-async fn copy_once(
-    client: &Client,
-    namespace: &str,
-    name: &str,
-    options: &LogOptions,
-    skip: &mut u64,
-    printed: &mut u64,
-) -> io::Result<Copied> {
-    let broken = |error: ClientError| {
-        if error.is_transient() { Copied::Broken(error) } else { Copied::Missing(error) }
-    };
-    let mut log = match client.log(namespace, name, options).await {
-        Ok(log) => log,
-        Err(error) => return Ok(broken(error)),
-    };
-    loop {
-        let mut part = match log.next().await {
-            Ok(Some(part)) => part,
-            Ok(None) => return Ok(Copied::Whole),
-            Err(error) => return Ok(broken(error)),
+impl LogCopy {
+    /// A log of which nothing was printed.
+    pub fn new(options: LogOptions) -> Self {
+        Self { options, begun: false, whole: false, printed: 0, skip: 0 }
+    }
+
+    /// Prints what was not printed yet. A connection that breaks is tried again so many times.
+    pub async fn run(
+        &mut self,
+        client: &Client,
+        namespace: &str,
+        name: &str,
+        tries: u32,
+    ) -> anyhow::Result<()> {
+        let mut failures = 0;
+        while !self.whole {
+            if std::mem::replace(&mut self.begun, true) {
+                self.find_place(client, namespace, name).await;
+            }
+            let broken = match self.copy(client, namespace, name).await? {
+                Copied::Whole => break,
+                Copied::Refused(error) => return Err(explain_missing(client, namespace, name, error).await),
+                Copied::Broken(error) => error,
+            };
+            if failures >= tries {
+                return Err(broken.into());
+            }
+            if failures == 0 {
+                streams::note(format!("{broken}; trying again"));
+            }
+            let pause = Duration::from_millis(100).saturating_mul(1 << failures.min(8));
+            tokio::time::sleep(pause.min(MAX_PAUSE)).await;
+            failures += 1;
+        }
+        self.whole = true;
+        Ok(())
+    }
+
+    /// Where to go on after a connection broke.
+    async fn find_place(&mut self, client: &Client, namespace: &str, name: &str) {
+        let Ok(task) = wait_for_task(client, namespace, name, |_| true).await else { return };
+        // What was printed is known to be of the first attempt only if there is no second one.
+        let same = self.options.attempt.is_some() || task["status"]["attempt"].as_u64() == Some(1);
+        let whole_lines = self.options.tail.is_some() || self.options.since_seconds.is_some();
+        if self.printed > 0 && (!same || whole_lines) {
+            streams::note("this is the output from the beginning:");
+        }
+        self.skip = if same && !whole_lines { self.printed } else { 0 };
+        self.options.tail = None;
+        self.options.since_seconds = None;
+        self.printed = 0;
+    }
+
+    async fn copy(&mut self, client: &Client, namespace: &str, name: &str) -> io::Result<Copied> {
+        let failed = |error: ClientError| {
+            if error.is_transient() { Copied::Broken(error) } else { Copied::Refused(error) }
         };
-        let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
-        *printed = printed.saturating_add(length);
-        let known = length.min(*skip);
-        *skip -= known;
-        let part = part.split_off(usize::try_from(known).unwrap_or(part.len()));
-        let mut out = io::stdout().lock();
-        out.write_all(&part)?;
-        out.flush()?;
+        let mut log = match client.log(namespace, name, &self.options).await {
+            Ok(log) => log,
+            Err(error) => return Ok(failed(error)),
+        };
+        loop {
+            let mut part = match log.next().await {
+                Ok(Some(part)) => part,
+                Ok(None) => return Ok(Copied::Whole),
+                Err(error) => return Ok(failed(error)),
+            };
+            let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
+            self.printed = self.printed.saturating_add(length);
+            let known = length.min(self.skip);
+            self.skip -= known;
+            let part = part.split_off(usize::try_from(known).unwrap_or(part.len()));
+            let mut out = io::stdout().lock();
+            out.write_all(&part)?;
+            out.flush()?;
+        }
     }
 }
 

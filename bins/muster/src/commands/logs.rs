@@ -19,6 +19,6 @@ pub async fn run(globals: &Globals, args: &LogsArgs) -> anyhow::Result<ExitCode>
         tail: args.tail,
         since_seconds: args.since.map(|since| since.as_std().as_secs().max(1)),
     };
-    copy_log(&session.client, session.namespace(), bare(&args.task), &options).await?;
+    copy_log(&session.client, session.namespace(), bare(&args.task), options).await?;
     Ok(ExitCode::SUCCESS)
 }

@@ -10,20 +10,20 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use muster_client::tasks::LogOptions;
-use muster_client::{Access, Client};
+use muster_client::{Access, Client, ClientError};
 use muster_types::State;
 use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
 use self::guests::Guests;
-use super::following::{copy_log, wait_for_end};
+use super::following::{LogCopy, wait_for_end};
 use super::new_task::NewTask;
 use super::outcome::Outcome;
 use super::session::Session;
 use super::task_names::fresh_name;
 use super::{explain, start_logging};
-use crate::cli::{Globals, LimitArgs, RunArgs, state_of};
+use crate::cli::{Globals, LimitArgs, RunArgs, state_of, untold};
 use crate::data_dir::DataDir;
 use crate::output::streams;
 use crate::server::{EngineOptions, Options, Server, is_in_use};
@@ -32,6 +32,8 @@ use crate::server::{EngineOptions, Options, Server, is_in_use};
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Time between two looks at such a server.
 const PAUSE: Duration = Duration::from_millis(50);
+/// How often a server that breaks off is asked again.
+const TRIES: u32 = 10;
 /// How long a user waits without asking why.
 const A_WHILE: Duration = Duration::from_secs(2);
 
@@ -51,29 +53,39 @@ async fn run_here_or_there(globals: &Globals, args: &RunArgs) -> anyhow::Result<
     let mut signals = Signals::new()?;
     let task = NewTask::of(&args.task, &args.command)?;
     let name = fresh_name(&task.stem())?;
+    let mut log = LogCopy::new(LogOptions { follow: true, ..LogOptions::default() });
     if globals.server.is_some() || globals.kubeconfig.is_some() {
         let session = Session::open(globals).await?;
         create(&session, &name, &task).await?;
-        return see_through(&session, &name, &mut signals).await;
+        return see_through(&session, &name, &mut log, &mut signals, TRIES).await;
     }
     let data = DataDir::choose(globals.data.as_deref())?;
     data.create()?;
     let task = if args.in_work_dir { task } else { here::in_current_directory(task)? };
     let limits = LimitArgs::default();
-    let deadline = Instant::now() + PATIENCE;
+    let mut deadline = Instant::now() + PATIENCE;
     loop {
         let base_env = if args.clean_env { EngineOptions::clean_env() } else { here::environment() };
-        let engine = Some(EngineOptions { slots: None, base_env });
+        let engine = Some(EngineOptions::new(untold(), base_env));
         let options = Options { listen: "127.0.0.1:0", tls: None, limits: &limits, engine };
         let held = match Server::start(&data, &options).await {
-            Ok(server) => return run_embedded(globals, server, &name, &task, &mut signals).await,
+            Ok(server) => {
+                return run_embedded(globals, server, &name, &task, &mut log, &mut signals).await;
+            }
             Err(error) if is_in_use(&error) => error,
             Err(error) => return Err(error),
         };
         // It may be starting, or stopping: then it does not answer, or its kubeconfig is not there.
         let unanswered = match Session::of_data(globals, &data).await {
             Ok(session) => match create(&session, &name, &task).await {
-                Ok(()) => return see_through(&session, &name, &mut signals).await,
+                Ok(()) => match see_through(&session, &name, &mut log, &mut signals, 0).await {
+                    Err(error) if is_transient(&error) => {
+                        // It is gone. What it was doing goes on with the next one, which may be our own.
+                        deadline = Instant::now() + PATIENCE;
+                        error
+                    }
+                    ended => return ended,
+                },
                 Err(error) if error.is_transient() => error.into(),
                 Err(error) => return Err(error.into()),
             },
@@ -86,18 +98,23 @@ async fn run_here_or_there(globals: &Globals, args: &RunArgs) -> anyhow::Result<
     }
 }
 
+fn is_transient(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<ClientError>().is_some_and(ClientError::is_transient)
+}
+
 async fn run_embedded(
     globals: &Globals,
     server: Server,
     name: &str,
     task: &NewTask,
+    log: &mut LogCopy,
     signals: &mut Signals,
 ) -> anyhow::Result<ExitCode> {
     let access = Access::local(&server.url, server.admin.clone(), "the server in this process")?;
     let mut guests = Guests::new(&server.store)?;
     let session = Session::with(globals, access)?;
     create(&session, name, task).await?;
-    let code = see_through(&session, name, signals).await?;
+    let code = see_through(&session, name, log, signals, TRIES).await?;
     drop(session);
     guests.see_off(name, signals).await;
     server.shutdown().request();
@@ -106,7 +123,7 @@ async fn run_embedded(
 }
 
 /// Makes the task. Its name is its own: if the answer to a request was lost, the next one finds it there.
-async fn create(session: &Session, name: &str, task: &NewTask) -> Result<(), muster_client::ClientError> {
+async fn create(session: &Session, name: &str, task: &NewTask) -> Result<(), ClientError> {
     let object = task.object_with(&json!({"name": name, "labels": task.labels}));
     let made = session.client.create_encoded(session.namespace(), object.to_string().into_bytes()).await;
     match made {
@@ -116,15 +133,18 @@ async fn create(session: &Session, name: &str, task: &NewTask) -> Result<(), mus
 }
 
 /// Shows the output of the task and waits for its end.
-async fn see_through(session: &Session, name: &str, signals: &mut Signals) -> anyhow::Result<ExitCode> {
+async fn see_through(
+    session: &Session,
+    name: &str,
+    log: &mut LogCopy,
+    signals: &mut Signals,
+    tries: u32,
+) -> anyhow::Result<ExitCode> {
     let (client, namespace) = (&session.client, session.namespace());
     let mut canceled_by = None;
     let following = async {
-        let options = LogOptions { follow: true, ..LogOptions::default() };
-        let copied = copy_log(client, namespace, name, &options).await;
-        let ended = wait_for_end(client, namespace, name).await;
-        copied?;
-        ended
+        log.run(client, namespace, name, tries).await?;
+        wait_for_end(client, namespace, name).await
     };
     tokio::pin!(following);
     let waiting = say_why_it_waits(client, namespace, name);

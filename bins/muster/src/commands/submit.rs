@@ -90,7 +90,7 @@ async fn submit_one(globals: &Globals, args: &SubmitArgs, task: &NewTask) -> any
     if args.follow {
         streams::note(format!("task {name}"));
         let options = LogOptions { follow: true, ..LogOptions::default() };
-        copy_log(client, namespace, &name, &options).await?;
+        copy_log(client, namespace, &name, options).await?;
         let Outcome { code, note } = Outcome::of(&wait_for_end(client, namespace, &name).await?);
         if let Some(note) = note {
             streams::note(format!("error: {note}"));

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _};
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 
-use muster_types::Timestamp;
+use muster_types::{State, Timestamp};
 use serde_json::Value;
 
 use super::session::Session;
@@ -40,7 +40,8 @@ pub async fn run(globals: &Globals, args: &WatchArgs) -> anyhow::Result<ExitCode
                 Seen::Listed => false,
             };
             match (&mut board, seen) {
-                (_, Seen::Listed) => {}
+                (Some(board), Seen::Listed) => board.begin()?,
+                (None, Seen::Listed) => {}
                 (Some(board), Seen::Task(task)) => board.put(task)?,
                 (Some(board), Seen::Gone(name)) => board.remove(name)?,
                 (None, Seen::Task(task)) => streams::print(&format!("{}\n", line(task)))?,
@@ -84,47 +85,98 @@ fn message(task: &Value) -> String {
     plain(&short)
 }
 
-/// A table that is drawn anew with every change.
+/// A table that is drawn anew with every change, what runs before what waits before what has ended.
 #[derive(Default)]
 struct Board {
-    rows: BTreeMap<String, Vec<String>>,
+    rows: BTreeMap<(u8, String), Row>,
+    ranks: BTreeMap<String, u8>,
+    /// Everything that was there has been seen.
+    listed: bool,
     drawn: usize,
+}
+
+struct Row {
+    created: Option<Timestamp>,
+    state: String,
+    steps: String,
+    message: String,
 }
 
 impl Board {
     fn put(&mut self, task: &Value) -> io::Result<()> {
-        let name = name_of(task).to_owned();
+        let (name, state) = (name_of(task), state_of(task));
+        self.forget(name);
         let created = task["metadata"]["creationTimestamp"].as_str();
-        let created: Option<Timestamp> = created.and_then(|text| text.parse().ok());
-        let age = created.map_or_else(String::new, |created| age::between(created, age::now()));
-        let cells = [state_of(task).to_string(), steps(task).unwrap_or_default(), age, message(task)];
-        self.rows.insert(name.clone(), [name].into_iter().chain(cells).collect());
+        let row = Row {
+            created: created.and_then(|text| text.parse().ok()),
+            state: state.to_string(),
+            steps: steps(task).unwrap_or_default(),
+            message: message(task),
+        };
+        self.ranks.insert(name.to_owned(), rank(state));
+        self.rows.insert((rank(state), name.to_owned()), row);
         self.draw()
     }
 
     fn remove(&mut self, name: &str) -> io::Result<()> {
-        self.rows.remove(name);
+        self.forget(name);
+        self.draw()
+    }
+
+    fn forget(&mut self, name: &str) {
+        if let Some(rank) = self.ranks.remove(name) {
+            self.rows.remove(&(rank, name.to_owned()));
+        }
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        self.listed = true;
         self.draw()
     }
 
     /// Draws over what was drawn before, as much as there is room for.
     fn draw(&mut self) -> io::Result<()> {
+        if !self.listed {
+            return Ok(());
+        }
         let (height, width) = console::Term::stdout().size();
-        let (height, width) = (usize::from(height.max(3)), usize::from(width.max(20)));
-        let header = ["NAME", "STATE", "STEPS", "AGE", "MESSAGE"].map(str::to_owned).to_vec();
-        let room = height - 2;
-        let rows = self.rows.values().rev().take(room).rev().cloned();
-        let table = align(&std::iter::once(header).chain(rows).collect::<Vec<_>>());
+        let lines = self.lines(usize::from(height.max(4)) - 1, age::now());
         let mut text = if self.drawn > 0 { format!("\x1b[{}A", self.drawn) } else { String::new() };
-        let mut lines = 0;
-        for line in table.lines() {
-            let line: String = line.chars().take(width - 1).collect();
+        for line in &lines {
+            let line: String = line.chars().take(usize::from(width.max(20)) - 1).collect();
             text += &format!("\x1b[K{line}\n");
-            lines += 1;
         }
         text += "\x1b[J";
-        self.drawn = lines;
+        self.drawn = lines.len();
         streams::print(&text)
+    }
+
+    /// At most so many lines.
+    fn lines(&self, most: usize, now: Timestamp) -> Vec<String> {
+        let header = ["NAME", "STATE", "STEPS", "AGE", "MESSAGE"].map(str::to_owned).to_vec();
+        let room = if self.rows.len() < most { most - 1 } else { most - 2 };
+        let rows = self.rows.iter().take(room).map(|((_, name), row)| {
+            let age = row.created.map_or_else(String::new, |created| age::between(created, now));
+            vec![name.clone(), row.state.clone(), row.steps.clone(), age, row.message.clone()]
+        });
+        let table = align(&std::iter::once(header).chain(rows).collect::<Vec<_>>());
+        let mut lines: Vec<String> = table.lines().map(str::to_owned).collect();
+        if self.rows.len() > room {
+            lines.push(format!("and {} more", self.rows.len() - room));
+        }
+        lines
+    }
+}
+
+/// What is of most interest comes first.
+fn rank(state: State) -> u8 {
+    match state {
+        State::Running => 0,
+        State::Pending => 1,
+        State::Ready | State::Postponed | State::QuotaBlocked | State::Created => 2,
+        State::Failed => 3,
+        State::Canceled => 4,
+        State::Succeeded => 5,
     }
 }
 
@@ -148,5 +200,19 @@ mod tests {
     fn what_a_task_waits_for_comes_before_anything_else() {
         let status = json!({"waitingFor": {"message": "task b first"}, "activity": ["old"], "message": "m"});
         assert_eq!(message(&json!({"status": status})), "task b first");
+    }
+
+    #[test]
+    fn a_board_shows_what_runs_first_and_counts_what_it_has_no_room_for() {
+        let mut board = Board::default();
+        for (name, state) in [("a", "Succeeded"), ("b", "Ready"), ("c", "Ready"), ("c", "Running")] {
+            let task = json!({"metadata": {"name": name}, "status": {"state": state}});
+            board.put(&task).unwrap();
+        }
+        let shown = |most| board.lines(most, Timestamp::from_second(0));
+        let names: Vec<_> = shown(10).iter().map(|line| line[..1].to_owned()).collect();
+        assert_eq!(names, ["N", "c", "b", "a"]);
+        assert_eq!(shown(4).len(), 4, "{:?}", shown(4));
+        assert_eq!(shown(3)[1..], ["c      Running", "and 2 more"]);
     }
 }

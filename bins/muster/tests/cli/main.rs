@@ -13,6 +13,7 @@ mod fake_server;
 mod get;
 mod logs;
 mod reach;
+mod readme;
 mod report;
 mod retry;
 mod run;

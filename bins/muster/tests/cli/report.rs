@@ -5,7 +5,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use crate::fake_server::FakeServer;
-use crate::world::{Said, World};
+use crate::world::{Said, Served, World};
 
 const BASE: &str = "/apis/muster.dev/v1alpha1/namespaces/shop/tasks/scan-1";
 
@@ -111,4 +111,65 @@ fn outside_of_an_attempt_it_says_what_is_missing() {
     assert_eq!(said.code, 1);
     assert!(said.err.starts_with("error: MUSTER_URL is not set"), "{}", said.err);
     assert_eq!(World::new().muster(&["report"]).code, 2);
+}
+
+/// Runs a script as the only attempt of a task.
+fn attempt(served: &Served, script: &str) -> Value {
+    let said = served.muster(&["submit", "--wait", "--", "sh", "-euc", script]);
+    let name = said.out.trim_end();
+    assert_eq!(said.code, 0, "{}\n{}", said.err, served.muster(&["logs", name]).out);
+    served.muster(&["get", "task", name, "-o", "json"]).json()
+}
+
+#[test]
+fn a_script_reports_to_a_real_server() {
+    let served = Served::running("1");
+    let task = attempt(
+        &served,
+        "muster report --activity begun --total 3
+         muster report --increment; muster report --increment 2
+         muster report --error 'one is odd' --severity Warning --result '[1, 2]'
+         echo data > file.txt
+         muster report attach file.txt --activity 1
+         muster report bucket put dir/file.txt file.txt
+         test \"$(muster report bucket get dir/file.txt)\" = data
+         muster report bucket delete dir/file.txt
+         muster report show | grep -q '\"completed\": 3'",
+    );
+    let status = &task["status"];
+    assert_eq!(
+        (&status["activity"], &status["total"], &status["completed"]),
+        (&json!(["begun"]), &json!(3), &json!(3))
+    );
+    assert_eq!(status["errors"][0], json!({"severity": "Warning", "description": "(addon) one is odd"}));
+    assert_eq!(status["result"], json!([1, 2]));
+    let names: Vec<_> =
+        status["attached"].as_array().into_iter().flatten().map(|file| &file["name"]).collect();
+    assert!(names.contains(&&json!("file.txt")) && names.contains(&&json!("addon.log")), "{status}");
+}
+
+#[test]
+fn a_script_reports_to_a_server_that_speaks_tls_alone() {
+    let world = World::new();
+    let flags = ["--listen", "0.0.0.0:0", "--tls-generate", "--roles", "api,engine"];
+    let up = world.up(&flags);
+    let served = Served { world, server: up };
+    let task = attempt(&served, "case $MUSTER_URL in https:*) muster report --activity safe;; esac");
+    assert_eq!(task["status"]["activity"], json!(["safe"]));
+}
+
+#[test]
+fn a_token_is_worth_nothing_after_the_end_of_its_attempt() {
+    let served = Served::running("1");
+    attempt(&served, "env | grep ^MUSTER_ | sed 's/^/export /' > ~/kept; echo \"PATH=$PATH\" >> ~/kept");
+    let script = ". ~/kept; muster report --activity late";
+    let output = std::process::Command::new("sh")
+        .args(["-c", script])
+        .env_clear()
+        .env("HOME", served.world.home.path())
+        .output()
+        .expect("sh runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("does not accept the token in MUSTER_TOKEN"), "{said}");
 }

@@ -107,6 +107,19 @@ fn two_at_once_share_a_server_and_the_first_waits_for_the_second() {
 }
 
 #[test]
+fn a_task_goes_on_when_the_server_it_was_given_to_is_killed() {
+    let mut served = Served::running("1");
+    let script = "echo here; until test -e ~/go; do sleep 0.01; done; echo end";
+    let mut run = Running::start(&mut served.world.command(&["run", "--", "sh", "-c", script]));
+    assert_eq!(run.line(), "here");
+    served.server.kill();
+    assert_eq!(run.line(), "here", "the next attempt begins");
+    served.world.file("go", "");
+    assert_eq!(run.line(), "end");
+    assert_eq!(run.code(), 0);
+}
+
+#[test]
 fn an_interrupt_cancels_the_task_and_its_processes_end() {
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
         let world = World::new();
@@ -116,7 +129,7 @@ fn an_interrupt_cancels_the_task_and_its_processes_end() {
         assert_eq!(run.line(), "ready");
         run.signal(signal);
         assert_eq!(run.note(), "canceling the task; once more leaves at once");
-        assert_eq!(run.line(), "ending");
+        run.wait_for("ending");
         assert_eq!(run.code(), code, "{signal}");
         assert!(world.home.path().join("ended").exists());
     }

@@ -53,7 +53,8 @@ fn what_is_on_the_disk_is_for_its_owner_alone() {
         .collect();
     assert!(files.len() >= 5, "{files:?}");
     for file in files {
-        assert_eq!(mode(&file), 0o600, "{}", file.display());
+        let expected = if file.is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(mode(&file), expected, "{}", file.display());
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -167,17 +167,19 @@ impl Running {
         self.child.id()
     }
 
-    /// Waits for the end of the program and answers with its exit code.
+    /// Waits for the end of the output and of the program, and answers with its exit code.
     #[track_caller]
     pub fn code(&mut self) -> i32 {
-        let end = Instant::now() + SOON;
         loop {
-            if let Some(status) = self.child.try_wait().expect("the program can be waited for") {
-                return status.code().expect("the program ends by itself");
+            match self.lines.recv_timeout(SOON) {
+                Ok(_) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    assert!(self.child.try_wait().is_ok_and(|end| end.is_some()), "it does not end");
+                }
             }
-            assert!(Instant::now() < end, "the program does not end");
-            thread::yield_now();
         }
+        self.child.wait().expect("the program can be waited for").code().expect("it ends by itself")
     }
 
     /// Sends a signal.

@@ -14,7 +14,8 @@ use tokio::sync::Semaphore;
 use crate::access::{User, authorize};
 use crate::call::Call;
 use crate::continuation::Continuations;
-use crate::kind::Part;
+use crate::events::{self, EventKind};
+use crate::kind::{Kind, Part};
 use crate::metrics::Metrics;
 use crate::negotiate::choose_form;
 use crate::options::Options;
@@ -43,6 +44,8 @@ pub struct Settings {
     pub requests_per_second: u32,
     /// How long a client may take to send a body.
     pub body_timeout: Duration,
+    /// What the names of logs end in among the attachments of a task.
+    pub log_suffix: String,
     /// How often a watch says where it is.
     pub bookmark_every: Duration,
     /// Largest file that is taken.
@@ -58,6 +61,7 @@ impl Default for Settings {
             requests_per_second: 20_000,
             body_timeout: Duration::from_secs(30),
             bookmark_every: Duration::from_mins(1),
+            log_suffix: ".log".to_owned(),
             max_file: 1 << 30,
         }
     }
@@ -252,8 +256,12 @@ impl Api {
             return namespaces::answer(self, verb, path.name.as_deref(), &options)
                 .map(|answer| respond::document(StatusCode::OK, &answer));
         }
-        let kind = self.registry.find(&path.group, &path.version, &path.plural);
-        let kind = kind.ok_or_else(Refusal::no_such_path)?.clone();
+        let events = events::dialect_of(&path);
+        let kind = match events {
+            Some(dialect) => Some(Arc::new(EventKind::new(dialect)) as Arc<dyn Kind>),
+            None => self.registry.find(&path.group, &path.version, &path.plural).cloned(),
+        };
+        let kind = kind.ok_or_else(Refusal::no_such_path)?;
         label.resource.clone_from(&kind.info().plural);
         let part = match path.subresource.as_deref() {
             None => Part::Main,
@@ -287,6 +295,9 @@ impl Api {
         let form = choose_form(&headers)?;
         let mut call =
             Call { api, kind, namespace, name, part, options, form, user, headers, warnings: Vec::new() };
+        if let Some(dialect) = events {
+            return events::answer(&call, verb, dialect);
+        }
         let mut reply = self.carry_out(verb, &mut call, body).await?;
         respond::warn(&mut reply, &call.warnings);
         Ok(reply)

@@ -4,6 +4,7 @@ use muster_types::names::CATEGORY;
 use serde_json::{Value, json};
 
 use crate::access::{TOKENS, TOKENS_GROUP};
+use crate::events;
 use crate::kind::KindInfo;
 use crate::namespaces;
 use crate::registry::Registry;
@@ -65,6 +66,12 @@ pub fn resources(registry: &Registry, group: &str, version: &str) -> Option<Valu
             "verbs": namespaces::VERBS, "shortNames": ["ns"],
         }));
     }
+    if version == "v1" && has_events(group) {
+        list.push(json!({
+            "name": "events", "singularName": "event", "namespaced": true, "kind": "Event",
+            "verbs": events::VERBS, "shortNames": ["ev"],
+        }));
+    }
     if version == "v1" {
         list.extend(REVIEWS.iter().filter(|(of, _, _)| *of == group).map(|(_, plural, kind)| {
             json!({ "name": plural, "singularName": kind.to_lowercase(), "namespaced": false, "kind": kind, "verbs": ["create"] })
@@ -103,6 +110,7 @@ fn group_versions(registry: &Registry) -> Vec<(String, String)> {
             all.push((group.to_owned(), "v1".to_owned()));
         }
     }
+    all.push((events::GROUP.to_owned(), "v1".to_owned()));
     all
 }
 
@@ -159,6 +167,12 @@ fn aggregated_group(registry: &Registry, group: &str, version: &str) -> Value {
             "scope": "Cluster", "singularResource": "namespace", "verbs": namespaces::VERBS, "shortNames": ["ns"],
         }));
     }
+    if has_events(group) {
+        resources.push(json!({
+            "resource": "events", "responseKind": response_kind(group, version, "Event"), "scope": "Namespaced",
+            "singularResource": "event", "verbs": events::VERBS, "shortNames": ["ev"],
+        }));
+    }
     resources.extend(REVIEWS.iter().filter(|(of, _, _)| *of == group).map(|(_, plural, kind)| {
         json!({
             "resource": plural, "responseKind": response_kind(group, version, kind), "scope": "Cluster",
@@ -167,6 +181,10 @@ fn aggregated_group(registry: &Registry, group: &str, version: &str) -> Value {
     }));
     let versions = json!([{ "version": version, "resources": resources, "freshness": "Current" }]);
     json!({ "metadata": { "name": group, "creationTimestamp": null }, "versions": versions })
+}
+
+fn has_events(group: &str) -> bool {
+    group.is_empty() || group == events::GROUP
 }
 
 fn response_kind(group: &str, version: &str, kind: &str) -> Value {
@@ -188,6 +206,7 @@ pub fn serves(registry: &Registry, group: &str, resource: &str, subresource: &st
     };
     resource == "*"
         || (resource == "namespaces" && is_group("") && subresource.is_empty())
+        || (resource == "events" && (group == "*" || has_events(group)) && subresource.is_empty())
         || (resource == TOKENS && group == TOKENS_GROUP)
         || registry
             .kinds()

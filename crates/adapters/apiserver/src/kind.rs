@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::marker::PhantomData;
 
 use muster_merge::Schema;
-use muster_ports::store::ResourceName;
+use muster_ports::store::{ResourceName, Snapshot};
 use muster_types::metadata::Metadata;
 use muster_types::names::{Names, Scope};
 use muster_types::{Object, Resource};
@@ -34,6 +34,9 @@ pub trait Strategy: Resource {
 
     /// Says what of a change is not allowed.
     fn validate_update(_old: &Object<Self>, _new: &Object<Self>, _causes: &mut Causes) {}
+
+    /// Says what is wrong with an object beside the others of its kind, as they are stored now.
+    fn admit(_object: &Object<Self>, _stored: &Snapshot, _causes: &mut Causes) {}
 
     /// Columns of `kubectl get` behind the name; the age is added by the server.
     fn columns() -> Vec<Column<Self>> {
@@ -137,9 +140,9 @@ impl KindInfo {
         self.resource.as_str()
     }
 
-    /// `group/version`.
+    /// `group/version`; the version alone in the core group.
     pub fn api_version(&self) -> String {
-        format!("{}/{}", self.group, self.version)
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 }
 
@@ -215,8 +218,14 @@ pub trait Kind: Send + Sync {
         user: &str,
         causes: &mut Causes,
     );
+    /// Checks an object against the others of its kind.
+    fn admit(&self, _object: &dyn AnyObject, _stored: &Snapshot, _causes: &mut Causes) {}
     /// Columns behind the name.
     fn columns(&self) -> &[ColumnInfo];
+    /// True if its columns are all there are: no name before them, no age behind.
+    fn has_own_columns(&self) -> bool {
+        false
+    }
     /// Cells of an object, one per column.
     fn cells(&self, object: &dyn AnyObject) -> Vec<Value>;
     /// Names of selectable fields besides those of the metadata.
@@ -316,9 +325,19 @@ impl<S: Strategy> Kind for Typed<S> {
                 new.metadata.managed_fields = managed_fields;
             }
         }
-        new.metadata.generation = old.metadata.generation + i64::from(new.spec != old.spec);
-        S::validate(new, causes);
+        let changed = new.spec != old.spec;
+        new.metadata.generation = old.metadata.generation + i64::from(changed);
+        // What is stored and was allowed once may stay: its status, its labels and its end must not hang on it.
+        if changed {
+            S::validate(new, causes);
+        }
         S::validate_update(old, new, causes);
+    }
+
+    fn admit(&self, object: &dyn AnyObject, stored: &Snapshot, causes: &mut Causes) {
+        if let Some(object) = typed::<S>(object) {
+            S::admit(object, stored, causes);
+        }
     }
 
     fn columns(&self) -> &[ColumnInfo] {

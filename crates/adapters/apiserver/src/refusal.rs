@@ -152,6 +152,11 @@ impl Refusal {
         Self::new(StatusCode::CONFLICT, "AlreadyExists", message)
     }
 
+    /// 409 for files that cannot both be there.
+    pub fn clash(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, "Conflict", message)
+    }
+
     /// 409: somebody else was faster.
     pub fn conflict(kind: &KindInfo, name: &str, why: impl fmt::Display) -> Self {
         let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", kind.qualified());

@@ -132,12 +132,18 @@ impl Renderer {
                 "priority": priority,
             })
         };
-        let mut columns = vec![column("Name", "string", "name", "Unique within the namespace.", 0)];
+        let is_own = self.kind.has_own_columns();
+        let mut columns = Vec::new();
+        if !is_own {
+            columns.push(column("Name", "string", "name", "Unique within the namespace.", 0));
+        }
         columns.extend(self.kind.columns().iter().map(|info| {
             let column_type = if info.column_type == "date" { "string" } else { info.column_type };
             column(info.name, column_type, "", info.description, u8::from(info.wide))
         }));
-        columns.insert(self.age_position(), column("Age", "string", "", "Time since it was created.", 0));
+        if !is_own {
+            columns.insert(self.age_position(), column("Age", "string", "", "Time since it was created.", 0));
+        }
         Value::Array(columns)
     }
 
@@ -152,7 +158,10 @@ impl Renderer {
         let mut cells = Vec::new();
         if let Ok(decoded) = self.kind.decode(Input::Json(json)) {
             let metadata: &Metadata = decoded.object.metadata();
-            cells.push(json!(metadata.name));
+            let is_own = self.kind.has_own_columns();
+            if !is_own {
+                cells.push(json!(metadata.name));
+            }
             let infos = self.kind.columns();
             for (cell, info) in self.kind.cells(&*decoded.object).into_iter().zip(infos) {
                 let shown = match (info.column_type, cell.as_str()) {
@@ -161,7 +170,9 @@ impl Renderer {
                 };
                 cells.push(shown);
             }
-            cells.insert(self.age_position(), json!(age_of(metadata.creation_timestamp, now)));
+            if !is_own {
+                cells.insert(self.age_position(), json!(age_of(metadata.creation_timestamp, now)));
+            }
         }
         out.extend_from_slice(format!(r#"{{"cells":{},"object":"#, Value::Array(cells)).as_bytes());
         match self.include {

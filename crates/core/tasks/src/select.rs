@@ -25,9 +25,12 @@ use std::fmt;
 
 use muster_expr::{NamePattern, NamePatternError, Selector, SelectorError};
 use muster_types::application::Tag;
-use muster_types::condition::{Condition, find_condition};
-use muster_types::{Addon, Extension, Metadata, TaskKind, TaskSpec};
+use muster_types::condition::{Condition, ConditionStatus, find_condition};
+use muster_types::{Addon, Extension, Metadata, TaskKind, TaskSpec, Timestamp};
 use thiserror::Error;
+
+/// The condition without which nothing is selected.
+const READY: &str = "Ready";
 
 /// The addons and extensions of one namespace.
 #[derive(Debug, Clone, Default)]
@@ -200,6 +203,16 @@ impl Catalog {
             .values()
             .flat_map(Entry::problems)
             .chain(self.extensions.values().flat_map(Entry::problems))
+    }
+
+    /// The Ready condition an addon should have, if it has another; `None` as well if there is no such addon.
+    pub fn judge_addon(&self, name: &str, now: Timestamp) -> Option<Condition> {
+        self.addons.get(name)?.judgement(now)
+    }
+
+    /// The same of an extension.
+    pub fn judge_extension(&self, name: &str, now: Timestamp) -> Option<Condition> {
+        self.extensions.get(name)?.judgement(now)
     }
 
     /// Chooses what a task runs. `kind` is the TaskKind it names, if that exists; `tags` are those of its subject, none
@@ -388,10 +401,27 @@ impl<T: Selectable> Entry<T> {
         self.serves().err().into_iter().chain(self.selector().err())
     }
 
+    /// The Ready condition it should have, unless it has it. One that somebody else set for this generation stays.
+    fn judgement(&self, now: Timestamp) -> Option<Condition> {
+        let present = self.object.metadata().generation;
+        let known = find_condition(self.object.conditions(), READY);
+        if known.is_some_and(|known| known.observed_generation.is_none_or(|seen| seen == present)) {
+            return None;
+        }
+        let mut condition = match self.problems().next() {
+            None => Condition::new(READY, ConditionStatus::True, "Checked", "its rules can be read", now),
+            Some(error) => {
+                Condition::new(READY, ConditionStatus::False, error.reason(), error.to_string(), now)
+            }
+        };
+        condition.observed_generation = Some(present);
+        Some(condition)
+    }
+
     /// The object, unless it says itself that it is not ready.
     fn ready(&self) -> Result<&T, SelectError> {
         let present = self.object.metadata().generation;
-        match find_condition(self.object.conditions(), "Ready") {
+        match find_condition(self.object.conditions(), READY) {
             Some(ready)
                 if !ready.is_true() && ready.observed_generation.is_none_or(|seen| seen == present) =>
             {

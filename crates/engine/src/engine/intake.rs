@@ -7,6 +7,7 @@ use muster_types::State;
 
 use super::{CHANGES, Engine};
 use crate::files::Order;
+use crate::read_briefs::read_briefs;
 
 impl Engine {
     /// Takes in everything that was committed.
@@ -30,25 +31,29 @@ impl Engine {
         Ok(())
     }
 
+    /// Takes in what kinds say. True if that is of consequence for tasks that were taken in before.
+    pub(super) fn take_kinds(&mut self) -> bool {
+        let changed = self.catalogs.changed_kinds();
+        changed.is_some_and(|(graph, priorities, strict)| self.board.set_kinds(graph, priorities, strict))
+    }
+
     /// Takes in what kinds say, and tasks once more where that is of consequence for them.
     pub(super) fn refresh_kinds(&mut self) {
-        let Some((graph, priorities, strict)) = self.catalogs.changed_kinds() else { return };
-        if !self.board.set_kinds(graph, priorities, strict) {
+        if !self.take_kinds() {
             return;
         }
         let stored = self.outside.store.snapshot(&self.tasks);
-        for stored in stored.range(None, None) {
-            if let Some(brief) = Brief::read(stored.json(), stored.path.clone())
-                && !brief.view.kind.is_empty()
-            {
+        read_briefs(stored.range(None, None), |brief| {
+            if !brief.view.kind.is_empty() {
                 self.board.observe(&brief.view);
             }
-        }
+        });
     }
 
     pub(super) fn observe(&mut self, change: &Change) {
         if change.resource != self.tasks {
             self.catalogs.observe(change);
+            self.readiness.observe(change);
             return;
         }
         let path = &change.object.path;
@@ -64,11 +69,18 @@ impl Engine {
             self.vanish(&brief);
             return;
         }
-        self.settle(&brief);
-        let wants_end = brief.cancel || brief.deleting;
-        let asks_to_end = wants_end && !brief.view.state.is_terminal() && !brief.view.stopping;
-        if asks_to_end || is_submitted(change, &brief) {
+        self.admit(&brief);
+        if is_submitted(change, &brief) {
             self.asked.insert(brief.view.path);
+        }
+    }
+
+    /// Takes in a task as it is stored.
+    pub(super) fn admit(&mut self, brief: &Brief) {
+        self.settle(brief);
+        let wants_end = brief.cancel || brief.deleting;
+        if wants_end && !brief.view.state.is_terminal() && !brief.view.stopping {
+            self.asked.insert(brief.view.path.clone());
         }
     }
 

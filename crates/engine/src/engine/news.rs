@@ -54,10 +54,10 @@ impl Engine {
             }
             let Some(edit) = path.as_ref().and_then(|path| edits.edit(path)) else { continue };
             let task = &mut edit.task;
-            let rest = self.settings.queue.preempt_rest;
+            let rules = &self.settings.queue;
             let outcome = match &fact.what {
                 Observation::Started => progress::observe_started(task, handle, now),
-                Observation::Ended(ending) => progress::observe_ended(task, handle, ending, rest, now),
+                Observation::Ended(ending) => progress::observe_ended(task, handle, ending, rules, now),
                 Observation::Lost { message } => progress::observe_lost(task, handle, message, now),
                 Observation::StartFailed { reason, message, transient } => {
                     progress::observe_start_failed(task, handle, reason, message, *transient, now)

@@ -3,13 +3,15 @@
 use muster_types::Addon;
 use muster_types::addon::AddonSpec;
 
-use super::container;
 use super::task::or_none;
+use super::{container, patterns};
 use crate::kind::{Column, Strategy};
 use crate::refusal::Causes;
 
 impl Strategy for AddonSpec {
     fn validate(object: &Addon, causes: &mut Causes) {
+        patterns::validate_names("spec.task", &object.spec.task, causes);
+        patterns::validate_selector("spec.selector", &object.spec.selector, causes);
         container::validate("spec.container", &object.spec.container, causes);
     }
 

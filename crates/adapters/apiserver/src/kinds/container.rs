@@ -29,6 +29,10 @@ pub fn validate(at: &str, container: &Container, causes: &mut Causes) {
         } else if !names.insert(&variable.name) {
             causes.invalid(field, &variable.name, "is given twice");
         }
+        if variable.value.contains('\0') {
+            let field = format!("{at}.env[{index}].value");
+            causes.invalid(field, variable.value.replace('\0', "\\0"), "must not contain a NUL byte");
+        }
     }
     let texts = container.command.iter().chain(&container.args);
     let length: usize = texts.clone().map(|text| text.len() + 1).sum();

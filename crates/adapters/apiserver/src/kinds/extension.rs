@@ -3,13 +3,15 @@
 use muster_types::Extension;
 use muster_types::extension::ExtensionSpec;
 
-use super::container;
 use super::task::or_none;
+use super::{container, patterns};
 use crate::kind::{Column, Strategy};
 use crate::refusal::Causes;
 
 impl Strategy for ExtensionSpec {
     fn validate(object: &Extension, causes: &mut Causes) {
+        patterns::validate_names("spec.addon", &object.spec.addon, causes);
+        patterns::validate_selector("spec.selector", &object.spec.selector, causes);
         container::validate("spec.container", &object.spec.container, causes);
     }
 

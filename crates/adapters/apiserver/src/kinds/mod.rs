@@ -4,9 +4,11 @@ mod addon;
 mod application;
 mod container;
 mod extension;
+mod patterns;
 mod task;
 mod task_kind;
 mod task_template;
+mod task_update;
 
 use muster_types::addon::AddonSpec;
 use muster_types::application::ApplicationSpec;

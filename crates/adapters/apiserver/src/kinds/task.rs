@@ -8,7 +8,7 @@ use muster_types::name_rules;
 use muster_types::task::TaskSpec;
 use serde_json::{Value, json};
 
-use super::container;
+use super::{container, task_update};
 use crate::kind::{Column, FieldOf, Strategy};
 use crate::refusal::Causes;
 
@@ -25,6 +25,10 @@ impl Strategy for TaskSpec {
 
     fn validate(task: &Task, causes: &mut Causes) {
         validate_spec("spec", &task.spec, causes);
+    }
+
+    fn validate_update(old: &Task, new: &Task, causes: &mut Causes) {
+        task_update::validate(old, new, causes);
     }
 
     fn columns() -> Vec<Column<Self>> {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use muster_ports::store::Snapshot;
+use muster_tasks::kinds::KindGraph;
 use muster_types::TaskKind;
 use muster_types::name_rules;
 use muster_types::task_kind::TaskKindSpec;
@@ -28,6 +30,20 @@ impl Strategy for TaskKindSpec {
             } else if !names.insert(name) {
                 causes.invalid(field, name, "is given twice");
             }
+        }
+    }
+
+    /// Two kinds that are changed at the same time may still make a circle; the queue lives with it.
+    fn admit(object: &TaskKind, stored: &Snapshot, causes: &mut Causes) {
+        let (name, dependencies) = (&object.metadata.name, &object.spec.dependencies);
+        let others: Vec<TaskKind> = stored
+            .range(Some(&object.metadata.namespace), None)
+            .filter_map(|stored| serde_json::from_slice(stored.json()).ok())
+            .collect();
+        let graph = KindGraph::of_kinds(&others);
+        if let Some(circle) = graph.would_cycle(name, dependencies.iter().map(String::as_str)) {
+            let why = format!("kinds cannot wait for each other in a circle: {}", circle.join(" -> "));
+            causes.invalid("spec.dependencies", dependencies.join(","), why);
         }
     }
 

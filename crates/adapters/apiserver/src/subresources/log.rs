@@ -3,6 +3,7 @@
 use futures_util::stream;
 use hyper::StatusCode;
 use muster_ports::clock::Millis;
+use muster_ports::logs::LogError;
 use muster_types::{Task, Timestamp};
 
 use super::containers::containers_of;
@@ -35,8 +36,20 @@ pub async fn answer(call: &TaskCall) -> Result<Reply, Refusal> {
         follower.follow(call)?;
         return Ok(respond::stream(TEXT, stream::unfold(follower, next_chunk)));
     }
-    // The first part is read before anything is answered, so that a log that cannot be read is refused.
-    let Some(first) = follower.next().await.map_err(of_log)? else {
+    send(follower).await
+}
+
+/// Sends the whole log of a container's latest attempt.
+pub async fn whole(call: &TaskCall, task: &Task, container: &str) -> Result<Reply, Refusal> {
+    let mut follower = LogFollower::new(call, &task.metadata.uid)?;
+    follower.container = Some(container.to_owned());
+    send(follower).await
+}
+
+/// Sends what there is of a log. The first part is read before anything is answered, so that a log that cannot be read
+/// is refused.
+async fn send(mut follower: LogFollower) -> Result<Reply, Refusal> {
+    let Some(first) = follower.next().await.map_err(|error| of_log(&error))? else {
         return Ok(respond::text(StatusCode::OK, ""));
     };
     let rest = stream::unfold(follower, next_chunk);
@@ -55,8 +68,7 @@ async fn next_chunk(mut follower: LogFollower) -> Option<(bytes::Bytes, LogFollo
 }
 
 /// 404 or 503, for a log that cannot be read.
-pub fn of_log(error: muster_ports::logs::LogError) -> Refusal {
-    use muster_ports::logs::LogError;
+fn of_log(error: &LogError) -> Refusal {
     match error {
         LogError::NotFound => Refusal::no_such_thing(error.to_string()),
         LogError::Io(_) | LogError::Blob(_) => Refusal::unavailable(error.to_string()),
@@ -64,7 +76,7 @@ pub fn of_log(error: muster_ports::logs::LogError) -> Refusal {
 }
 
 fn check_container(call: &TaskCall, task: &Task, asked: Option<&str>) -> Result<(), Refusal> {
-    let known = containers_of(&call.api.store, task);
+    let known = containers_of(&call.api.store, task, &call.api.settings.log_suffix);
     match asked {
         Some(asked) if !known.is_empty() && !known.iter().any(|name| name == asked) => Err(refuse(
             "container",

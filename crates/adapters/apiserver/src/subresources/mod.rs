@@ -2,11 +2,17 @@
 //!
 //! Paths, discovery, access checks and `kubectl auth can-i` all follow the table.
 
+mod archive;
+mod attachments;
+mod bucket;
 mod containers;
+mod explain;
+mod files;
 mod log;
 mod log_follower;
 mod log_place;
 mod report;
+mod retry;
 mod task_call;
 
 use bytes::Bytes;
@@ -39,7 +45,14 @@ pub struct Subresource {
 }
 
 /// All there are.
-static ALL: [Subresource; 2] = [log::SUBRESOURCE, report::SUBRESOURCE];
+static ALL: [Subresource; 6] = [
+    attachments::SUBRESOURCE,
+    bucket::SUBRESOURCE,
+    explain::SUBRESOURCE,
+    log::SUBRESOURCE,
+    report::SUBRESOURCE,
+    retry::SUBRESOURCE,
+];
 
 /// Those of a kind.
 pub fn of(info: &KindInfo) -> impl Iterator<Item = &'static Subresource> {
@@ -77,8 +90,12 @@ pub async fn answer(
     body: RequestBody,
 ) -> Result<Reply, Refusal> {
     match subresource.name {
+        "attachments" => attachments::answer(&call, body).await,
+        "bucket" => bucket::answer(&call, body).await,
+        "explain" => explain::answer(&call).await,
         "log" => log::answer(&call).await,
         "report" => report::answer(&call, body).await,
+        "retry" => retry::answer(call).await,
         _ => Err(Refusal::no_such_path()),
     }
 }

@@ -59,6 +59,9 @@ pub async fn store_new(call: &Call, mut object: Box<dyn AnyObject>) -> Result<Re
         let mut causes = Causes::default();
         call.kind.prepare_create(&mut *object, &call.user.name, &mut causes);
         metadata_rules::validate(object.metadata(), &mut causes);
+        if causes.is_empty() {
+            call.kind.admit(&*object, &call.api.store.snapshot(&call.info().resource), &mut causes);
+        }
         let name = object.metadata().name.clone();
         if !causes.is_empty() {
             return Err(Refusal::invalid(call.info(), &name, causes));

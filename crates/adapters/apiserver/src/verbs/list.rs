@@ -1,9 +1,11 @@
 //! `GET` of a collection: all of it or pages of it, at one revision, made while it is sent.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use futures_util::stream;
 use hyper::StatusCode;
-use muster_ports::store::{Revision, Snapshot};
+use muster_ports::store::{Revision, Snapshot, Stored};
 use serde_json::{Value, json};
 
 use crate::call::Call;
@@ -14,6 +16,7 @@ use crate::options::VersionMatch;
 use crate::refusal::Refusal;
 use crate::render::{Renderer, to_yaml};
 use crate::respond::{self, Reply};
+use crate::shows::Shows;
 
 /// Bytes that are made before the client has to take some.
 const CHUNK: usize = 128 * 1024;
@@ -21,7 +24,7 @@ const CHUNK: usize = 128 * 1024;
 /// A list that is being made.
 struct Listing {
     renderer: Renderer,
-    filter: Filter,
+    shows: Box<dyn Shows>,
     snapshot: Snapshot,
     /// The path of the last object that was looked at.
     after: Option<String>,
@@ -40,8 +43,12 @@ enum Stage {
 
 /// Lists the collection in the path.
 pub fn list(call: &Call) -> Result<Reply, Refusal> {
+    list_as(call, Box::new(Filter::new(call.kind.clone(), call.namespace.clone(), &call.options)?))
+}
+
+/// Lists what is to be shown of the collection in the path.
+pub fn list_as(call: &Call, shows: Box<dyn Shows>) -> Result<Reply, Refusal> {
     let (snapshot, after) = choose_snapshot(call)?;
-    let filter = Filter::new(call.kind.clone(), call.namespace.clone(), &call.options)?;
     let renderer = call.renderer();
     let content_type = renderer.content_type();
     if call.options.limit.is_some() {
@@ -50,7 +57,7 @@ pub fn list(call: &Call) -> Result<Reply, Refusal> {
     }
     let mut listing = Listing {
         renderer,
-        filter,
+        shows,
         snapshot,
         after,
         left: call.options.limit.unwrap_or(usize::MAX),
@@ -131,19 +138,20 @@ impl Listing {
         };
         let mut last = None;
         let mut full = false;
-        for stored in self.snapshot.range(self.filter.namespace.as_deref(), self.after.as_deref()) {
-            if self.left == 0 || out.len() >= CHUNK {
+        let (renderer, left) = (&self.renderer, &mut self.left);
+        for stored in look_at(&self.snapshot, &*self.shows, self.after.as_deref()) {
+            if *left == 0 || out.len() >= CHUNK {
                 full = true;
                 break;
             }
             last = Some(stored.path.clone());
-            if self.filter.selects_all() || self.filter.passes(stored) {
+            self.shows.show(stored, &mut |json| {
                 if std::mem::replace(&mut any, true) {
                     out.push(b',');
                 }
-                self.renderer.item(stored.json(), &mut out);
-                self.left -= 1;
-            }
+                renderer.item(json, &mut out);
+                *left = left.saturating_sub(1);
+            });
         }
         if let Some(last) = last {
             self.after = Some(last.to_string());
@@ -171,7 +179,24 @@ impl Listing {
     }
 
     fn any_left(&self) -> bool {
-        let mut rest = self.snapshot.range(self.filter.namespace.as_deref(), self.after.as_deref());
-        rest.any(|stored| self.filter.selects_all() || self.filter.passes(stored))
+        let mut any = false;
+        let mut rest = look_at(&self.snapshot, &*self.shows, self.after.as_deref());
+        rest.any(|stored| {
+            self.shows.show(stored, &mut |_| any = true);
+            any
+        })
+    }
+}
+
+/// The stored objects of which something may be shown, behind a path.
+pub fn look_at<'a>(
+    snapshot: &'a Snapshot,
+    shows: &'a dyn Shows,
+    after: Option<&'a str>,
+) -> Box<dyn Iterator<Item = &'a Arc<Stored>> + 'a> {
+    match shows.only() {
+        Some(path) if after.is_some_and(|after| after >= path) => Box::new(std::iter::empty()),
+        Some(path) => Box::new(snapshot.get(path).into_iter()),
+        None => Box::new(snapshot.range(shows.namespace(), after)),
     }
 }

@@ -67,6 +67,10 @@ pub async fn store_change(
     call.kind.prepare_update(&*old_object, &mut *new, call.part, &call.user.name, &mut causes);
     metadata_rules::keep_fixed(old_object.metadata(), new.metadata_mut(), &mut causes);
     metadata_rules::validate(new.metadata(), &mut causes);
+    let changed = new.metadata().generation != old_object.metadata().generation;
+    if causes.is_empty() && changed {
+        call.kind.admit(&*new, &call.api.store.snapshot(&info.resource), &mut causes);
+    }
     if !causes.is_empty() {
         return Err(Refusal::invalid(info, call.name(), causes));
     }

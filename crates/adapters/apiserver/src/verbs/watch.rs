@@ -4,12 +4,11 @@
 //! its connection simply makes no more chunks, and if it comes back after its position was forgotten it is told to
 //! list again.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
-use muster_ports::store::{Change, Revision, Snapshot, Stored, Watch, WatchError, WatchScope};
+use muster_ports::store::{Change, Revision, Snapshot, Watch, WatchError, WatchScope};
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
@@ -20,7 +19,9 @@ use crate::options::VersionMatch;
 use crate::refusal::Refusal;
 use crate::render::Renderer;
 use crate::respond::{self, Reply};
+use crate::shows::Shows;
 use crate::shutdown::Shutdown;
+use crate::verbs::list::look_at;
 
 /// Changes that are put into one chunk.
 const CHANGES: usize = 256;
@@ -34,7 +35,7 @@ const MAX_TIMEOUT: Duration = Duration::from_hours(24);
 /// A watch that is being served.
 struct Serving {
     renderer: Renderer,
-    filter: Filter,
+    shows: Box<dyn Shows>,
     watch: Watch,
     stage: Stage,
     bookmarks: bool,
@@ -59,6 +60,11 @@ enum Stage {
 /// Serves changes of the collection in the path.
 pub fn watch(call: &Call) -> Result<Reply, Refusal> {
     let filter = Filter::new(call.kind.clone(), call.namespace.clone(), &call.options)?;
+    watch_as(call, Box::new(filter))
+}
+
+/// Serves changes as they are to be shown.
+pub fn watch_as(call: &Call, shows: Box<dyn Shows>) -> Result<Reply, Refusal> {
     let room = call.api.watches.clone().try_acquire_owned();
     let room = room.map_err(|_| Refusal::too_many("too many watches are open; close some and try again"))?;
     let (from, stage) = choose_start(call)?;
@@ -69,7 +75,7 @@ pub fn watch(call: &Call) -> Result<Reply, Refusal> {
     let bookmark_every = call.api.settings.bookmark_every;
     let serving = Serving {
         renderer: call.renderer(),
-        filter,
+        shows,
         watch,
         stage,
         bookmarks: call.options.bookmarks,
@@ -133,15 +139,14 @@ impl Serving {
         };
         let mut last = None;
         let mut full = false;
-        for stored in snapshot.range(self.filter.namespace.as_deref(), after.as_deref()) {
+        let (renderer, shown) = (&self.renderer, &mut self.shown);
+        for stored in look_at(&snapshot, &*self.shows, after.as_deref()) {
             if out.len() >= CHUNK {
                 full = true;
                 break;
             }
             last = Some(stored.path.to_string());
-            if self.filter.passes(stored) {
-                write_event("ADDED", stored.json(), &self.renderer, &mut self.shown, &mut out);
-            }
+            self.shows.show(stored, &mut |json| write_event("ADDED", json, renderer, shown, &mut out));
         }
         if full {
             self.stage = Stage::Initial { snapshot, after: last.or(after), say_when_done };
@@ -187,21 +192,9 @@ impl Serving {
         out.into()
     }
 
-    fn write_change(&mut self, change: &Arc<Change>, out: &mut Vec<u8>) {
-        let before = change.previous.as_ref().is_some_and(|previous| self.filter.passes(previous));
-        let after = !change.deleted && self.filter.passes(&change.object);
-        let last_seen: Option<Stored>;
-        let (word, json) = match (before, after) {
-            (false, true) => ("ADDED", change.object.json()),
-            (true, true) => ("MODIFIED", change.object.json()),
-            (true, false) => {
-                // What the client knew of it, at the revision at which it left.
-                last_seen = change.previous.as_ref().map(|previous| previous.restamped(change.revision()));
-                ("DELETED", last_seen.as_ref().map_or(change.object.json(), Stored::json))
-            }
-            (false, false) => return,
-        };
-        write_event(word, json, &self.renderer, &mut self.shown, out);
+    fn write_change(&mut self, change: &Change, out: &mut Vec<u8>) {
+        let (renderer, shown) = (&self.renderer, &mut self.shown);
+        self.shows.show_change(change, &mut |word, json| write_event(word, json, renderer, shown, out));
     }
 
     fn write_bookmark(&self, revision: Revision, initial_events_end: bool, out: &mut Vec<u8>) {

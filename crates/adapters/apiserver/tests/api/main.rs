@@ -3,15 +3,23 @@
 #[cfg(test)]
 mod access;
 #[cfg(test)]
+mod attachments;
+#[cfg(test)]
 mod attempt_tokens;
 #[cfg(test)]
 mod bad_input;
 #[cfg(test)]
 mod bench;
 #[cfg(test)]
+mod buckets;
+#[cfg(test)]
 mod cascade;
 #[cfg(test)]
 mod decoders;
+#[cfg(test)]
+mod events;
+#[cfg(test)]
+mod explaining;
 #[cfg(test)]
 mod fakes;
 #[cfg(test)]
@@ -32,6 +40,8 @@ mod nesting;
 mod replay;
 #[cfg(test)]
 mod reports;
+#[cfg(test)]
+mod rules;
 #[cfg(test)]
 mod server;
 #[cfg(test)]

@@ -1,0 +1,150 @@
+//! `bucket`: a directory of its own for each task, by path, as single files or as a tar of many.
+
+use hyper::StatusCode;
+use hyper::header::ACCEPT;
+use muster_ports::blobs::{BlobEntry, BlobError, BlobKey};
+use muster_types::Task;
+use serde_json::{Value, json};
+
+use super::files::{blobs, of_blob, on_thread, receive, send};
+use super::{RequestBody, Subresource, TaskCall, archive};
+use crate::ids;
+use crate::negotiate::media_type;
+use crate::refusal::Refusal;
+use crate::respond::{self, Reply};
+
+/// Its line in the table.
+pub const SUBRESOURCE: Subresource =
+    Subresource { name: "bucket", kind: "TaskBucket", verbs: &["get", "update", "delete"], has_files: true };
+
+const TAR: &str = "application/x-tar";
+
+/// Gets, keeps or deletes what is at a path of the bucket.
+pub async fn answer(call: &TaskCall, body: RequestBody) -> Result<Reply, Refusal> {
+    let (_, task) = call.read()?;
+    match call.verb {
+        "get" => get(call, &task).await,
+        "update" if is_folder(call) => unpack(call, &task, body).await,
+        "update" => put(call, &task, body).await,
+        _ => delete(call, &task).await,
+    }
+}
+
+async fn get(call: &TaskCall, task: &Task) -> Result<Reply, Refusal> {
+    let (blobs, key) = (blobs(call)?, key_of(call, task)?);
+    let (reader, at, folder) = (blobs.clone(), key.clone(), is_folder(call));
+    let found = on_thread(move || {
+        let size = if folder { None } else { Some(reader.size(&at)) };
+        match size {
+            Some(Ok(size)) => Ok(Found::File(size)),
+            Some(Err(error)) if !matches!(error, BlobError::NotFound(_)) => Err(error),
+            _ => reader.list(&at).map(Found::Folder),
+        }
+    });
+    match found.await? {
+        Found::File(size) => Ok(send(blobs, key, size)),
+        Found::Folder(entries) if entries.is_empty() && !call.rest.is_empty() => Err(missing(call)),
+        Found::Folder(entries) if takes_tar(call) => {
+            Ok(respond::stream(TAR, archive::pack(blobs, key, entries, call.api.clock.now())))
+        }
+        Found::Folder(entries) => {
+            let items: Vec<_> = entries.iter().map(show).collect();
+            Ok(respond::document(StatusCode::OK, &json!({ "items": items })))
+        }
+    }
+}
+
+enum Found {
+    File(u64),
+    Folder(Vec<BlobEntry>),
+}
+
+async fn put(call: &TaskCall, task: &Task, body: RequestBody) -> Result<Reply, Refusal> {
+    let (blobs, key) = (blobs(call)?, key_of(call, task)?);
+    let (reader, at) = (blobs, key.clone());
+    let is_new = on_thread(move || Ok(reader.size(&at).is_err())).await?;
+    let size = receive(call, body, key.clone()).await?;
+    keep_while_task_is_there(call, task, key).await?;
+    let code = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok(respond::document(code, &json!({ "path": call.rest.join("/"), "size": size })))
+}
+
+async fn unpack(call: &TaskCall, task: &Task, body: RequestBody) -> Result<Reply, Refusal> {
+    if media_type(&call.headers) != TAR {
+        return Err(Refusal::bad_request(format!(
+            "the path names a directory: name a file behind it, or send a tar with Content-Type {TAR}"
+        )));
+    }
+    let (blobs, key) = (blobs(call)?, key_of(call, task)?);
+    let spool = task_key(task)?.join(&format!("unpacking/{}", ids::hex(&ids::random::<8>()?)));
+    let spool = spool.map_err(|error| of_blob(&error))?;
+    receive(call, body, spool.clone()).await?;
+    let (target, packed) = (key.clone(), spool.clone());
+    let unpacking = tokio::task::spawn_blocking(move || {
+        let unpacked = archive::unpack(&*blobs, &packed, &target);
+        blobs.delete(&packed).map_err(|error| of_blob(&error))?;
+        unpacked
+    });
+    let entries = unpacking.await.map_err(|error| Refusal::internal(error.to_string()))??;
+    keep_while_task_is_there(call, task, key).await?;
+    let items: Vec<_> = entries.iter().map(show).collect();
+    Ok(respond::document(StatusCode::OK, &json!({ "items": items })))
+}
+
+async fn delete(call: &TaskCall, task: &Task) -> Result<Reply, Refusal> {
+    let (blobs, key) = (blobs(call)?, key_of(call, task)?);
+    let dry_run = call.options.dry_run;
+    let deleted = on_thread(move || {
+        let there = blobs.size(&key).is_ok() || !blobs.list(&key)?.is_empty();
+        if there && !dry_run {
+            blobs.delete(&key)?;
+        }
+        Ok(there)
+    });
+    if !deleted.await? && !call.rest.is_empty() {
+        return Err(missing(call));
+    }
+    Ok(respond::document(StatusCode::OK, &json!({ "path": call.rest.join("/"), "deleted": true })))
+}
+
+/// A task that was deleted while a file came in takes the file with it.
+async fn keep_while_task_is_there(call: &TaskCall, task: &Task, key: BlobKey) -> Result<(), Refusal> {
+    if call.read_same(&task.metadata.uid).is_some() {
+        return Ok(());
+    }
+    let blobs = blobs(call)?;
+    on_thread(move || blobs.delete(&key)).await?;
+    Err(Refusal::not_found(call.info(), &call.name))
+}
+
+fn task_key(task: &Task) -> Result<BlobKey, Refusal> {
+    BlobKey::of_task(&task.metadata.uid).map_err(|error| of_blob(&error))
+}
+
+fn key_of(call: &TaskCall, task: &Task) -> Result<BlobKey, Refusal> {
+    let mut key = task_key(task)?.join("bucket");
+    for segment in &call.rest {
+        key = key.and_then(|key| key.join(segment));
+    }
+    key.map_err(|error| of_blob(&error))
+}
+
+fn is_folder(call: &TaskCall) -> bool {
+    call.folder || call.rest.is_empty()
+}
+
+fn takes_tar(call: &TaskCall) -> bool {
+    call.headers
+        .get(ACCEPT)
+        .and_then(|accept| accept.to_str().ok())
+        .is_some_and(|accept| accept.contains(TAR))
+}
+
+fn missing(call: &TaskCall) -> Refusal {
+    let path = call.rest.join("/");
+    Refusal::no_such_thing(format!("the bucket of task \"{}\" has nothing at \"{path}\"", call.name))
+}
+
+fn show(entry: &BlobEntry) -> Value {
+    json!({ "path": entry.path, "size": entry.size })
+}

@@ -1,0 +1,58 @@
+//! `explain`: why a task is where it is, from whoever decides, or else from what was recorded.
+
+use std::time::Duration;
+
+use hyper::StatusCode;
+use muster_types::Task;
+use muster_types::explanation::Explanation;
+use serde_json::{Value, json};
+
+use super::{Subresource, TaskCall};
+use crate::refusal::Refusal;
+use crate::respond::{self, Reply};
+
+const KIND: &str = "TaskExplanation";
+
+/// Its line in the table.
+pub const SUBRESOURCE: Subresource =
+    Subresource { name: "explain", kind: KIND, verbs: &["get"], has_files: false };
+
+/// How long whoever decides may take; a busy one is not waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Explains the task.
+pub async fn answer(call: &TaskCall) -> Result<Reply, Refusal> {
+    let (_, task) = call.read()?;
+    let live = match &call.api.parts.explain {
+        Some(explain) => {
+            tokio::time::timeout(PATIENCE, explain.explain(&task.metadata.uid)).await.ok().flatten()
+        }
+        None => None,
+    };
+    let explanation = live.unwrap_or_else(|| recorded(&task));
+    let mut shown = json!(explanation);
+    shown["kind"] = json!(KIND);
+    shown["apiVersion"] = json!(call.info().api_version());
+    shown["metadata"] = metadata(&task);
+    Ok(respond::document(StatusCode::OK, &shown))
+}
+
+fn metadata(task: &Task) -> Value {
+    let metadata = &task.metadata;
+    json!({ "name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid })
+}
+
+/// What is stored of a task, in the words of an explanation.
+fn recorded(task: &Task) -> Explanation {
+    let status = &task.status;
+    let state = status.current_state();
+    Explanation {
+        state,
+        since: status.state_since.or(task.metadata.creation_timestamp),
+        message: status.message.clone(),
+        waiting_for: status.waiting_for.clone(),
+        priority: task.spec.priority,
+        recorded: !state.is_terminal(),
+        ..Explanation::default()
+    }
+}
