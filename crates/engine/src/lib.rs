@@ -19,3 +19,4 @@ mod readiness;
 pub mod run;
 pub mod settings;
 mod start;
+mod telemetry;

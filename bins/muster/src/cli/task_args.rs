@@ -74,11 +74,18 @@ impl RuntimeChoice {
 
 /// Flags of `submit`.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("work").args(["command", "addon", "kind"]).multiple(true).required(true))]
+#[command(group = ArgGroup::new("work").args(["command", "addon", "kind", "made"]).multiple(true).required(true))]
 pub struct SubmitArgs {
     /// The command to run and its arguments
     #[arg(value_name = "COMMAND", trailing_var_arg = true)]
     pub command: Vec<String>,
+    /// Task that was made with --suspend and is now submitted; can be repeated
+    #[arg(
+        long = "task",
+        value_name = "NAME",
+        conflicts_with_all = ["command", "addon", "kind", "array", "follow", "suspend", "TaskArgs"]
+    )]
+    pub made: Vec<String>,
     /// Addon to run instead of a command
     #[arg(long, value_name = "NAME", conflicts_with = "command")]
     pub addon: Option<String>,

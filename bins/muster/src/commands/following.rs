@@ -33,7 +33,6 @@ pub async fn copy_log(
 pub struct LogCopy {
     options: LogOptions,
     begun: bool,
-    whole: bool,
     /// Bytes that were printed of what is being read.
     printed: u64,
     /// Bytes that come again and are not printed again.
@@ -49,7 +48,7 @@ enum Copied {
 impl LogCopy {
     /// A log of which nothing was printed.
     pub fn new(options: LogOptions) -> Self {
-        Self { options, begun: false, whole: false, printed: 0, skip: 0 }
+        Self { options, begun: false, printed: 0, skip: 0 }
     }
 
     /// Prints what was not printed yet. A connection that breaks is tried again so many times.
@@ -61,17 +60,20 @@ impl LogCopy {
         tries: u32,
     ) -> anyhow::Result<()> {
         let mut failures = 0;
-        while !self.whole {
+        loop {
             if std::mem::replace(&mut self.begun, true) {
                 self.find_place(client, namespace, name).await;
             }
             let broken = match self.copy(client, namespace, name).await? {
-                Copied::Whole => break,
+                Copied::Whole => match self.check_end(client, namespace, name).await {
+                    None => return Ok(()),
+                    Some(error) => error,
+                },
                 Copied::Refused(error) => return Err(explain_missing(client, namespace, name, error).await),
-                Copied::Broken(error) => error,
+                Copied::Broken(error) => error.into(),
             };
             if failures >= tries {
-                return Err(broken.into());
+                return Err(broken);
             }
             if failures == 0 {
                 streams::note(format!("{broken}; trying again"));
@@ -80,8 +82,23 @@ impl LogCopy {
             tokio::time::sleep(pause.min(MAX_PAUSE)).await;
             failures += 1;
         }
-        self.whole = true;
-        Ok(())
+    }
+
+    /// A server that stops ends a log that is followed as if the task had ended. Says so if it has not.
+    async fn check_end(&self, client: &Client, namespace: &str, name: &str) -> Option<anyhow::Error> {
+        if !self.options.follow || self.options.attempt.is_some() {
+            return None;
+        }
+        match wait_for_task(client, namespace, name, |_| true).await {
+            Ok(task) if state_of(&task).is_terminal() => None,
+            Ok(_) => {
+                let reason = "it ended the log before the task".to_owned();
+                Some(ClientError::Unreachable { url: client.url().to_owned(), reason }.into())
+            }
+            Err(error) if is_transient(&error) => Some(error),
+            // It is gone, and its log with it.
+            Err(_) => None,
+        }
     }
 
     /// Where to go on after a connection broke.
@@ -123,6 +140,11 @@ impl LogCopy {
             out.flush()?;
         }
     }
+}
+
+/// True if the same request may succeed later.
+pub fn is_transient(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<ClientError>().is_some_and(ClientError::is_transient)
 }
 
 /// Waits until something is true of a task.

@@ -121,7 +121,7 @@ fn a_task_goes_on_when_the_server_it_was_given_to_is_killed() {
 
 #[test]
 fn an_interrupt_cancels_the_task_and_its_processes_end() {
-    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+    for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
         let world = World::new();
         let script =
             "trap 'echo ending; touch ~/ended; exit 0' TERM; echo ready; while :; do sleep 0.01; done";
@@ -146,6 +146,34 @@ fn a_second_interrupt_leaves_at_once_and_nothing_stays_behind() {
     run.signal("INT");
     assert_eq!(run.code(), 130);
     eventually("the end of the command", || !std::path::Path::new("/proc").join(&id).exists());
+}
+
+#[test]
+fn a_command_whose_output_nobody_reads_is_ended_and_stays_so() {
+    let world = World::new();
+    let mut command = world.command(&["run", "--", "yes"]);
+    let mut child = command.stdout(std::process::Stdio::piped()).spawn().expect("muster starts");
+    let mut out = child.stdout.take().expect("standard output is piped");
+    std::io::Read::read_exact(&mut out, &mut [0; 100]).expect("something is written");
+    drop(out);
+    assert_eq!(child.wait().expect("it ends").code(), Some(141));
+    let server = world.up(&["--listen", "127.0.0.1:0"]);
+    assert!(world.muster(&["get", "tasks"]).out.contains(" Canceled "));
+    drop(server);
+}
+
+#[test]
+fn a_command_of_a_run_that_was_killed_is_not_run_again() {
+    let world = World::new();
+    let script = "echo once >> ~/runs; echo begun; exec sleep 300";
+    let mut run = Running::start(&mut world.command(&["run", "--", "sh", "-c", script]));
+    assert_eq!(run.line(), "begun");
+    run.kill();
+    let server = world.up(&["--listen", "127.0.0.1:0", "--roles", "api,engine"]);
+    let said = world.muster(&["wait", "--all"]);
+    assert!(said.code == 1 && said.out.contains(" Failed: "), "{}", said.out);
+    assert_eq!(fs::read_to_string(world.home.path().join("runs")).expect("it ran"), "once\n");
+    drop(server);
 }
 
 #[test]
