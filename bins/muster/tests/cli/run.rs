@@ -187,6 +187,19 @@ fn a_task_of_an_earlier_run_is_still_there_for_the_next_server() {
 }
 
 #[test]
+fn a_command_that_has_to_wait_says_what_for() {
+    let served = Served::running("1");
+    let first = served.muster(&["submit", "--", "sleep", "300"]).out.trim_end().to_owned();
+    assert_eq!(served.muster(&["wait", &first, "--for", "state=Running"]).code, 0);
+    let mut run = Running::start(&mut served.world.command(&["run", "--isolated", "--", "echo", "at last"]));
+    let note = run.note();
+    assert!(note.starts_with("echo-") && note.contains(" waits: Isolated: "), "{note}");
+    assert_eq!(served.muster(&["cancel", &first]).code, 0);
+    assert_eq!(run.line(), "at last");
+    assert_eq!(run.code(), 0);
+}
+
+#[test]
 fn a_command_has_to_be_given() {
     World::new().muster(&["run"]).is_misuse("<COMMAND>");
     World::new().muster(&["run", "--no-such-flag", "true"]).is_misuse("--no-such-flag");
