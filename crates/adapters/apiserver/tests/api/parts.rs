@@ -14,8 +14,10 @@ const MEDIA: [&str; 4] = ["application/json", "application/yaml", "application/x
 
 /// A path behind the part: plain, odd, or anything at all in percent-encoding.
 fn rest() -> impl Strategy<Value = String> {
-    let anything = prop::collection::vec(any::<u8>(), 0..12)
-        .prop_map(|bytes| bytes.iter().map(|byte| format!("%{byte:02x}")).collect::<String>());
+    let anything = prop::collection::vec(any::<u8>(), 0..12).prop_map(|bytes| {
+        let escaped: Vec<_> = bytes.iter().map(|byte| format!("%{byte:02x}")).collect();
+        escaped.concat()
+    });
     let segment = prop_oneof![
         Just("a".to_owned()),
         Just("addon.log".to_owned()),
@@ -39,8 +41,7 @@ fn query() -> impl Strategy<Value = String> {
         "activity",
         "dryRun",
     ]);
-    let value =
-        prop_oneof![
+    let value = prop_oneof![
             Just("1".to_owned()),
             Just("0".to_owned()),
             Just("18446744073709551615".to_owned()),
