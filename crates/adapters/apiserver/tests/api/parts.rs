@@ -39,8 +39,7 @@ fn query() -> impl Strategy<Value = String> {
         "activity",
         "dryRun",
     ]);
-    let value =
-        prop_oneof![
+    let value = prop_oneof![
             Just("1".to_owned()),
             Just("0".to_owned()),
             Just("18446744073709551615".to_owned()),
