@@ -31,8 +31,8 @@ pub use task_args::{MadeOutput, RunArgs, SubmitArgs, TaskArgs};
     version,
     about,
     max_term_width = 110,
-    after_help = "Start with `muster run -- echo hello`, which needs nothing else; or with `muster up`, then in another\n\
-                  terminal `muster submit -- echo hello` and `muster get tasks`.\n\
+    after_help = "Start with `muster run -- echo hello`, which needs nothing else. Or with `muster up`, and in\n\
+                  another terminal `muster submit -- echo hello` and `muster get tasks`.\n\
                   `muster help VERB` tells more about a verb, with examples."
 )]
 pub struct Cli {
