@@ -242,6 +242,9 @@ pub struct LimitArgs {
     /// Largest request body, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 3 * 1024 * 1024)]
     pub max_body: usize,
+    /// Largest attachment or file of a bucket, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 1024 * 1024 * 1024)]
+    pub max_file: u64,
     /// Watches open at once
     #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
     pub max_watches: usize,

@@ -320,6 +320,7 @@ fn open_store(data: &DataDir, limits: &LimitArgs) -> anyhow::Result<Store> {
 fn settings(limits: &LimitArgs) -> Settings {
     Settings {
         max_body: limits.max_body,
+        max_file: limits.max_file,
         max_watches: limits.max_watches,
         requests_per_second: limits.max_requests,
         bookmark_every: limits.bookmark_interval.as_std(),
