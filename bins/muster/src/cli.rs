@@ -5,6 +5,7 @@ mod examples;
 mod follow_args;
 mod goal;
 mod object_args;
+mod queue_args;
 mod report_args;
 mod task_args;
 
@@ -12,13 +13,14 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Args, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use muster_types::Duration;
 
 pub use follow_args::{CancelArgs, ExplainArgs, ExplainOutput, LogsArgs, RetryArgs, WaitArgs, WatchArgs};
 pub use goal::{Goal, Reached, state_of};
 pub use object_args::{ApplyArgs, Cascade, DeleteArgs, DescribeArgs, GetArgs, Output, SelectArgs};
+pub use queue_args::QueueArgs;
 pub use report_args::{BucketCommand, ReportAdd, ReportArgs, ReportCommand};
 pub use task_args::{MadeOutput, RunArgs, SubmitArgs, TaskArgs};
 
@@ -29,8 +31,8 @@ pub use task_args::{MadeOutput, RunArgs, SubmitArgs, TaskArgs};
     version,
     about,
     max_term_width = 110,
-    after_help = "Start with `muster run -- echo hello`, which needs nothing else; or with `muster up`, then in another\n\
-                  terminal `muster submit -- echo hello` and `muster get tasks`.\n\
+    after_help = "Start with `muster run -- echo hello`, which needs nothing else. Or with `muster up`, and in\n\
+                  another terminal `muster submit -- echo hello` and `muster get tasks`.\n\
                   `muster help VERB` tells more about a verb, with examples."
 )]
 pub struct Cli {
@@ -218,9 +220,8 @@ pub struct UpArgs {
         default_value = "api,engine"
     )]
     pub roles: Vec<ServerRole>,
-    /// Attempts that run at once on this machine; the default is one per core
-    #[arg(long, value_name = "COUNT", env = "MUSTER_SLOTS")]
-    pub slots: Option<u32>,
+    #[command(flatten)]
+    pub queue: QueueArgs,
     #[command(flatten)]
     pub limits: LimitArgs,
 }
@@ -241,6 +242,9 @@ pub struct LimitArgs {
     /// Largest request body, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 3 * 1024 * 1024)]
     pub max_body: usize,
+    /// Largest attachment or file of a bucket, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 1024 * 1024 * 1024)]
+    pub max_file: u64,
     /// Watches open at once
     #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
     pub max_watches: usize,
@@ -256,14 +260,22 @@ pub struct LimitArgs {
     /// How often a watch says where it is
     #[arg(long, value_name = "DURATION", default_value = "1m")]
     pub bookmark_interval: Duration,
+    /// What the names of logs end in among the attachments of a task; `.yaml` is what the task manager of old called them
+    #[arg(long, value_name = "SUFFIX", default_value = ".log", value_parser = [".log", ".yaml"])]
+    pub log_suffix: String,
 }
 
 impl Default for LimitArgs {
     /// The limits of a server that was told none.
     fn default() -> Self {
-        let matches = Self::augment_args(clap::Command::new("limits")).get_matches_from(["limits"]);
-        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+        untold()
     }
+}
+
+/// Flags of somebody who gave none.
+pub fn untold<A: Args>() -> A {
+    let matches = A::augment_args(clap::Command::new("untold")).get_matches_from(["untold"]);
+    A::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
 impl UpArgs {

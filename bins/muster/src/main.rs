@@ -3,6 +3,7 @@
 mod cli;
 mod commands;
 mod data_dir;
+mod machine;
 mod manifests;
 mod output;
 mod server;

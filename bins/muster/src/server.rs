@@ -4,7 +4,6 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use muster_apiserver::access::Role;
@@ -26,18 +25,19 @@ use muster_ports::clock::{Clock, SystemClock};
 use muster_ports::logs::{AllLogs, KeptLogs};
 use muster_ports::runtime::{Fact, Handle};
 use muster_ports::store::{History, LogError, Store};
+use muster_ports::telemetry::Telemetry;
 use muster_runtime_process::ProcessRuntime;
 use muster_store_sql::SqliteLog;
 use muster_tasks::capacity::Capacity;
-use muster_tasks::reap::ReapSettings;
 use muster_tasks::render::Token;
-use muster_types::Task;
+use muster_types::{Quantity, Task};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 use tokio::task::JoinHandle;
 
-use crate::cli::{LimitArgs, UpArgs};
+use crate::cli::{LimitArgs, QueueArgs, UpArgs};
 use crate::data_dir::{DataDir, kubeconfig_text, rewrite_private, server_url};
+use crate::machine::Machine;
 
 /// Name of the token that the first start makes.
 const ADMIN: &str = "admin";
@@ -58,7 +58,7 @@ pub struct Options<'a> {
 
 /// How tasks are run.
 pub struct EngineOptions {
-    slots: Option<u32>,
+    queue: QueueArgs,
     base_env: Vec<(String, String)>,
 }
 
@@ -70,7 +70,7 @@ impl EngineOptions {
     }
 
     /// How attempts are run with an environment. They find this program in it, for `muster report`.
-    pub fn new(slots: Option<u32>, mut base_env: Vec<(String, String)>) -> Self {
+    pub fn new(queue: QueueArgs, mut base_env: Vec<(String, String)>) -> Self {
         let program = std::env::current_exe().ok();
         let place = program.as_deref().and_then(Path::parent).and_then(Path::to_str);
         match (base_env.iter_mut().find(|(name, _)| name == "PATH"), place) {
@@ -79,7 +79,7 @@ impl EngineOptions {
             }
             _ => {}
         }
-        Self { slots, base_env }
+        Self { queue, base_env }
     }
 }
 
@@ -119,13 +119,14 @@ impl Server {
             attempt_tokens: Some(tokens.clone()),
             logs: Some(Arc::new(KeptLogs::new(blobs.clone()))),
             explain: None,
+            telemetry: Telemetry::default(),
         };
         let (engine, parts) = match &options.engine {
             None => (None, parts),
             Some(wanted) => {
                 let (store, clock) = (store.clone(), clock.clone());
                 let reach = Reach::of(data, &listening, address, ca.as_deref())?;
-                let (engine, parts) = prepare_engine(data, wanted, reach, store, clock, parts)?;
+                let (engine, parts) = prepare_engine(data, options, wanted, reach, store, clock, parts)?;
                 (Some(engine), parts)
             }
         };
@@ -219,6 +220,7 @@ impl ReadyEngine {
 /// Makes what runs tasks, and tells the API how to ask it.
 fn prepare_engine(
     data: &DataDir,
+    options: &Options<'_>,
     wanted: &EngineOptions,
     reach: Reach,
     store: Store,
@@ -230,28 +232,36 @@ fn prepare_engine(
     };
     let attempts = data.folder("attempts")?;
     data.folder("attempts/cache")?;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let slots = wanted.slots.unwrap_or_else(|| u32::try_from(cores).unwrap_or(1));
+    let asked = &wanted.queue;
+    let machine = Machine::of_this_process();
+    let slots = asked.slots.unwrap_or_else(|| u32::try_from(machine.cores).unwrap_or(1));
+    let cpu = asked
+        .cpu
+        .as_ref()
+        .map_or(machine.cores.saturating_mul(1000), |cpu| u64::try_from(cpu.milli()).unwrap_or(u64::MAX));
+    let memory = asked.memory.as_ref().map(Quantity::value).or(machine.memory);
     let mut settings = muster_runtime_process::Settings::this_program(&attempts, &["shepherd"]);
     settings.executor.max_running = Some(slots as usize);
+    settings.executor.log_max_bytes = asked.log_max.value();
     let (runtime, facts) = ProcessRuntime::new(settings).context("cannot run processes")?;
     let mint = move |task: &Task, attempt: u32| {
         let handle = Handle { task: task.metadata.uid.clone(), attempt };
         Token::new(tokens.mint(&task.metadata.namespace, &task.metadata.name, &handle))
     };
     let settings = muster_engine::settings::Settings {
-        queue: muster_tasks::settings::Settings::default(),
-        reap: ReapSettings::default(),
-        processes: Capacity { slots, cpu_millis: None, memory: None },
+        queue: asked.queue_settings(&options.limits.log_suffix),
+        reap: asked.reap_settings(),
+        processes: Capacity { slots, cpu_millis: Some(cpu), memory },
         ahead: Ahead::Measured,
         base_env: reach.env(&wanted.base_env),
         url: reach.url,
         work_root: attempts.display().to_string(),
-        kill_timeout: Duration::from_secs(10),
+        kill_timeout: asked.kill_timeout.as_std(),
         mint: Mint::new(mint),
     };
     let logs = AllLogs::new(Arc::new(runtime.logs()), KeptLogs::new(blobs.clone()));
-    let outside = Outside { store, runtime: Arc::new(runtime), blobs, clock };
+    let telemetry = parts.telemetry.clone();
+    let outside = Outside { store, runtime: Arc::new(runtime), blobs, clock, telemetry };
     let keeper = Keeper::new(outside.runtime.clone(), outside.blobs.clone());
     let engine = Engine::new(settings, outside.clone(), keeper.spawn()?)?;
     let (explainer, questions) = Explainer::new();
@@ -313,9 +323,11 @@ fn open_store(data: &DataDir, limits: &LimitArgs) -> anyhow::Result<Store> {
 fn settings(limits: &LimitArgs) -> Settings {
     Settings {
         max_body: limits.max_body,
+        max_file: limits.max_file,
         max_watches: limits.max_watches,
         requests_per_second: limits.max_requests,
         bookmark_every: limits.bookmark_interval.as_std(),
+        log_suffix: limits.log_suffix.clone(),
         ..Settings::default()
     }
 }

@@ -19,4 +19,5 @@ mod readiness;
 pub mod run;
 pub mod settings;
 mod start;
+mod telemetry;
 pub mod workflows;

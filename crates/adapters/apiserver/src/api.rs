@@ -44,6 +44,8 @@ pub struct Settings {
     pub requests_per_second: u32,
     /// How long a client may take to send a body.
     pub body_timeout: Duration,
+    /// What the names of logs end in among the attachments of a task.
+    pub log_suffix: String,
     /// How often a watch says where it is.
     pub bookmark_every: Duration,
     /// Largest file that is taken.
@@ -59,6 +61,7 @@ impl Default for Settings {
             requests_per_second: 20_000,
             body_timeout: Duration::from_secs(30),
             bookmark_every: Duration::from_mins(1),
+            log_suffix: ".log".to_owned(),
             max_file: 1 << 30,
         }
     }

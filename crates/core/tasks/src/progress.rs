@@ -11,6 +11,7 @@ use muster_types::{Millis, State, Task, TaskStatus, Timestamp};
 use crate::lifecycle::{Event, Refused, transition};
 use crate::plan::{Hold, Lent, TaskRef};
 use crate::records::{add_error, add_record};
+use crate::settings::Settings;
 use crate::view::state_of;
 
 /// Attempts that are kept in the status.
@@ -100,12 +101,12 @@ pub fn observe_started(task: &mut Task, handle: &Handle, now: Millis) -> Result<
     Ok(())
 }
 
-/// The attempt ended: the task ends, or goes back to the queue. `rest` is how many seconds a preempted task rests.
+/// The attempt ended: the task ends, or goes back to the queue.
 pub fn observe_ended(
     task: &mut Task,
     handle: &Handle,
     ending: &Ending,
-    rest: i64,
+    settings: &Settings,
     now: Millis,
 ) -> Result<(), Ignored> {
     current(task, handle)?;
@@ -115,9 +116,9 @@ pub fn observe_ended(
     for container in ending.containers.iter().filter(|container| container.killed_as_leftover) {
         add_record(&mut task.status.events, RecordKind::ContainerKilled, &container.name, at);
     }
-    attach_logs(task, &ending.containers);
+    attach_logs(task, &ending.containers, &settings.log_suffix);
     match task.status.stopping {
-        Some(Stopping::Preempted) => return preempted(task, handle, rest, now),
+        Some(Stopping::Preempted) => return preempted(task, handle, settings.preempt_rest, now),
         Some(Stopping::Canceled | Stopping::Deleted | Stopping::Expired) => return Ok(cancel(task, now)?),
         None => {}
     }
@@ -357,9 +358,9 @@ fn close_attempt(task: &mut Task, leader: Option<&ContainerEnding>, ending: &End
     };
 }
 
-fn attach_logs(task: &mut Task, containers: &[ContainerEnding]) {
+fn attach_logs(task: &mut Task, containers: &[ContainerEnding], suffix: &str) {
     for container in containers {
-        let name = format!("{}.log", container.name);
+        let name = format!("{}{suffix}", container.name);
         let size = container.log_bytes;
         match task.status.attached.iter_mut().find(|attached| attached.name == name) {
             Some(attached) => attached.size = size,

@@ -13,6 +13,8 @@ pub struct Settings {
     pub preempt_rate: u32,
     /// Seconds a preempted task rests.
     pub preempt_rest: i64,
+    /// What the names of logs end in among the attachments of a task.
+    pub log_suffix: String,
     /// Tasks whose waiting is written down in one pass.
     pub holds_per_pass: usize,
     /// Tasks that one pass starts at most.
@@ -59,6 +61,7 @@ impl Rule {
 
 impl Settings {
     /// True if the rule is kept; always, outside of sabotage.
+    #[cfg_attr(not(feature = "sabotage"), allow(clippy::unused_self, reason = "every rule is kept"))]
     pub(crate) fn keeps(&self, rule: Rule) -> bool {
         #[cfg(feature = "sabotage")]
         return self.without != Some(rule);
@@ -77,6 +80,7 @@ impl Default for Settings {
             preempt_delay: 60,
             preempt_rate: 10,
             preempt_rest: 60,
+            log_suffix: ".log".to_owned(),
             holds_per_pass: 16,
             starts_per_pass: 1024,
             #[cfg(feature = "sabotage")]

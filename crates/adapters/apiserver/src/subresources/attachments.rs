@@ -6,7 +6,7 @@ use muster_types::Task;
 use muster_types::task_status::Attachment;
 use serde_json::json;
 
-use super::containers::{LOG_SUFFIX, containers_of};
+use super::containers::containers_of;
 use super::files::{blobs, of_blob, on_thread, receive, send};
 use super::{RequestBody, Subresource, TaskCall, log};
 use crate::options::refuse;
@@ -41,8 +41,9 @@ pub async fn answer(call: &TaskCall, body: RequestBody) -> Result<Reply, Refusal
 
 async fn get(call: &TaskCall, name: &str) -> Result<Reply, Refusal> {
     let (_, task) = call.read()?;
-    if let Some(container) = name.strip_suffix(LOG_SUFFIX)
-        && containers_of(&call.api.store, &task).iter().any(|known| known == container)
+    let suffix = call.api.settings.log_suffix.as_str();
+    if let Some(container) = name.strip_suffix(suffix)
+        && containers_of(&call.api.store, &task, suffix).iter().any(|known| known == container)
     {
         return log::whole(call, &task, container).await;
     }
@@ -116,7 +117,7 @@ async fn delete(call: &TaskCall, name: &str) -> Result<Reply, Refusal> {
 
 /// Logs come from containers. A later attempt may have containers of any name, so all names of logs are theirs.
 fn refuse_log(call: &TaskCall, name: &str) -> Result<(), Refusal> {
-    if name.ends_with(LOG_SUFFIX) {
+    if name.ends_with(&call.api.settings.log_suffix) {
         let why =
             format!("\"{name}\" is the name of a container's log, which is written by the container alone");
         return Err(call.conflict(why));

@@ -9,12 +9,10 @@ use muster_types::container::Container;
 use muster_types::task_status::RecordKind;
 use muster_types::{Addon, Task};
 
-/// What the name of a log ends in.
-pub const LOG_SUFFIX: &str = ".log";
-
-/// Names of the containers of a task, the leading one first; none if it is not known yet what will run.
-pub fn containers_of(store: &Store, task: &Task) -> Vec<String> {
-    let attached = task.status.attached.iter().filter_map(|file| file.name.strip_suffix(LOG_SUFFIX));
+/// Names of the containers of a task, the leading one first; none if it is not known yet what will run. `suffix` is what the
+/// names of logs end in.
+pub fn containers_of(store: &Store, task: &Task, suffix: &str) -> Vec<String> {
+    let attached = task.status.attached.iter().filter_map(|file| file.name.strip_suffix(suffix));
     let mut names: Vec<String> = Vec::new();
     for name in attached.map(str::to_owned).chain(planned(store, task)) {
         if !names.contains(&name) {

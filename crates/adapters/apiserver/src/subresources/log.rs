@@ -76,7 +76,7 @@ fn of_log(error: &LogError) -> Refusal {
 }
 
 fn check_container(call: &TaskCall, task: &Task, asked: Option<&str>) -> Result<(), Refusal> {
-    let known = containers_of(&call.api.store, task);
+    let known = containers_of(&call.api.store, task, &call.api.settings.log_suffix);
     match asked {
         Some(asked) if !known.is_empty() && !known.iter().any(|name| name == asked) => Err(refuse(
             "container",

@@ -39,6 +39,8 @@ pub struct LogFollower {
     /// How many bytes may still be sent.
     pub left: u64,
     logs: Arc<dyn Logs>,
+    /// What the names of logs end in.
+    suffix: String,
     store: Store,
     key: Key,
     uid: String,
@@ -75,6 +77,7 @@ impl LogFollower {
             start: LogStart::default(),
             left: u64::MAX,
             logs,
+            suffix: call.api.settings.log_suffix.clone(),
             store: call.api.store.clone(),
             key: call.key(),
             uid: uid.to_owned(),
@@ -140,7 +143,7 @@ impl LogFollower {
         if attempt == 0 {
             return None;
         }
-        let leading = || containers_of(&self.store, task).into_iter().next();
+        let leading = || containers_of(&self.store, task, &self.suffix).into_iter().next();
         let container = self.container.clone().or_else(leading)?;
         let place = Place { handle: Handle { task: self.uid.clone(), attempt }, container, offset: None };
         self.at = Some(place.clone());
@@ -180,7 +183,7 @@ impl LogFollower {
             place.handle.attempt += 1;
             place.offset = Some(0);
             if self.container.is_none() {
-                let leading = containers_of(&self.store, task).into_iter().next();
+                let leading = containers_of(&self.store, task, &self.suffix).into_iter().next();
                 place.container = leading.unwrap_or_else(|| place.container.clone());
             }
             return true;
