@@ -20,3 +20,4 @@ pub mod run;
 pub mod settings;
 mod start;
 mod telemetry;
+pub mod workflows;

@@ -16,6 +16,7 @@ mod new_task;
 mod outcome;
 mod report;
 mod retry;
+mod retry_job;
 mod run;
 mod session;
 mod submit;
@@ -26,7 +27,10 @@ mod tracking;
 mod version;
 mod wait;
 mod watch;
+mod watch_work;
 mod which_tasks;
+mod work;
+mod work_tree;
 
 use std::process::ExitCode;
 
