@@ -19,6 +19,11 @@ fn zones() -> impl Strategy<Value = &'static str> {
     ])
 }
 
+/// Zones whose clock is never put forward, where several occurrences would become one.
+fn steady_zones() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec!["", "Asia/Kathmandu", "Etc/GMT+5"])
+}
+
 fn intervals() -> impl Strategy<Value = String> {
     let count = prop_oneof![Just(String::new()), (0_u32..60).prop_map(|count| count.to_string())];
     let step = prop_oneof![
@@ -53,9 +58,9 @@ fn crons() -> impl Strategy<Value = String> {
         .prop_map(|(minute, hour, (day, month, weekday))| format!("{minute} {hour} {day} {month} {weekday}"))
 }
 
-fn occurrences() -> impl Strategy<Value = (String, Occurrences)> {
+fn occurrences(zones: impl Strategy<Value = &'static str>) -> impl Strategy<Value = (String, Occurrences)> {
     let text = prop_oneof![intervals(), crons()];
-    (text, zones(), FROM..UPTO).prop_filter_map("a day that never comes", |(text, zone, created)| {
+    (text, zones, FROM..UPTO).prop_filter_map("a day that never comes", |(text, zone, created)| {
         let spec = TimeSpec::parse(&text, zone).ok()?;
         Some((format!("{text} {zone} {created}"), spec.starting(Timestamp::from_second(created))))
     })
@@ -70,7 +75,7 @@ proptest! {
 
     #[test]
     fn occurrences_strictly_increase_and_searching_agrees_with_walking(
-        (text, all) in occurrences(), from in FROM..UPTO, back in 0_i64..400_000
+        (text, all) in occurrences(zones()), from in FROM..UPTO, back in 0_i64..400_000
     ) {
         let mut walked = Vec::new();
         let mut next = all.next_at_or_after(at(from));
@@ -91,10 +96,9 @@ proptest! {
     }
 
     #[test]
-    fn counting_agrees_with_walking((text, all) in occurrences(), from in FROM..UPTO, length in 1_i64..200_000) {
-        // Where the clock is put forward several occurrences become one, so a year without such a day in a zone is taken.
-        let zoneless = !text.contains("/Berlin") && !text.contains('_') && !text.contains("Apia");
-        prop_assume!(zoneless);
+    fn counting_agrees_with_walking(
+        (text, all) in occurrences(steady_zones()), from in FROM..UPTO, length in 1_i64..200_000
+    ) {
         let mut walked = 0;
         let mut next = all.next_after(at(from));
         while let Some(time) = next.filter(|time| time.as_second() <= from + length) {
@@ -116,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn the_nth_is_found_by_searching_for_it((text, all) in occurrences(), n in 0_u64..50) {
+    fn the_nth_is_found_by_searching_for_it((text, all) in occurrences(zones()), n in 0_u64..50) {
         if let Some(time) = all.nth(n) {
             prop_assert_eq!(all.next_at_or_after(time), Some(time), "{}", text);
         }
