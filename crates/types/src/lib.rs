@@ -10,6 +10,8 @@
 
 #[macro_use]
 mod words;
+#[macro_use]
+pub mod task_group;
 
 mod decode_text;
 
@@ -23,6 +25,7 @@ pub mod explanation;
 pub mod extension;
 pub mod field_selector;
 mod human_duration;
+pub mod job;
 pub mod label_selector;
 pub mod metadata;
 mod millis;
@@ -38,6 +41,7 @@ pub mod task_kind;
 pub mod task_status;
 pub mod task_template;
 pub mod timestamp;
+pub mod work_state;
 
 pub use addon::Addon;
 pub use application::Application;
@@ -46,6 +50,7 @@ pub use duration::Duration;
 pub use extension::Extension;
 pub use field_selector::FieldSelector;
 pub use human_duration::human_duration;
+pub use job::Job;
 pub use label_selector::LabelSelector;
 pub use metadata::{Metadata, OwnerReference};
 pub use millis::Millis;
@@ -55,8 +60,10 @@ pub use quantity::Quantity;
 pub use schedule::Schedule;
 pub use schedule_status::ScheduleStatus;
 pub use task::{Task, TaskSpec};
+pub use task_group::TaskGroup;
 pub use task_kind::TaskKind;
 pub use task_status::{State, TaskStatus};
 pub use task_template::TaskTemplate;
 pub use timestamp::{MicroTimestamp, Timestamp};
 pub use words::UnknownWord;
+pub use work_state::{Counts, WorkState};

@@ -3,9 +3,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::duration::Duration;
+use crate::job::JobSpec;
 use crate::metadata::{StringMap, is_default, null_is_default};
 use crate::names::Names;
 use crate::object::{Object, Resource};
@@ -126,8 +126,8 @@ pub struct EmbeddedJob {
     #[serde(skip_serializing_if = "is_default", deserialize_with = "null_is_default")]
     pub metadata: EmbeddedMetadata,
     /// What the job does.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub spec: Option<Value>,
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_is_default")]
+    pub spec: JobSpec,
 }
 
 /// Other work whose end makes a run.
@@ -217,7 +217,7 @@ mod tests {
                 "selector": {"name": "myjob"},
                 "template": {"metadata": {"labels": {"name": "myjob"}}, "spec": {"container": {"command": ["true"]}}},
                 "templateRef": {"name": "t"},
-                "jobTemplate": {"metadata": {"labels": {"a": "b"}}, "spec": {"taskGroups": []}},
+                "jobTemplate": {"metadata": {"labels": {"a": "b"}}, "spec": {"priority": 1}},
                 "suspend": true,
                 "triggers": [
                     {"on": {"kind": "Job", "name": "build", "outcome": "Failed"}},

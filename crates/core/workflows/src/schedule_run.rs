@@ -1,14 +1,12 @@
 //! One run of a schedule: its name, which follows from what caused it, and the Task or Job it is.
 
 use muster_types::metadata::{Metadata, OwnerReference, StringMap};
-use muster_types::names::{GROUP, VERSION};
 use muster_types::schedule::{EmbeddedJob, ScheduleSpec};
 use muster_types::task::{Retry, RetryOn};
 use muster_types::task_template::{EmbeddedMetadata, EmbeddedTask};
-use muster_types::{Duration, Millis, Resource as _, Schedule, Task, Timestamp};
-use serde::Serialize;
-use serde_json::Value;
+use muster_types::{Duration, Job, Millis, Resource as _, Schedule, Task, Timestamp};
 
+use crate::derived_uid::derived_uid;
 use crate::mix::mix;
 use crate::trigger::EndedWork;
 
@@ -94,38 +92,17 @@ pub fn render_task(schedule: &Schedule, template: &EmbeddedTask, cause: Option<&
     task
 }
 
-/// A job to be stored.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct MadeJob {
-    api_version: String,
-    kind: &'static str,
-    /// Its names, labels and owner.
-    pub metadata: Metadata,
-    spec: Value,
-}
-
 /// The job of a run, without what only a server gives it.
-pub fn render_job(schedule: &Schedule, template: &EmbeddedJob, cause: Option<&Cause>) -> MadeJob {
-    let metadata = render_metadata(schedule, &template.metadata, cause);
-    let spec = template.spec.clone().unwrap_or_default();
-    MadeJob { api_version: format!("{GROUP}/{VERSION}"), kind: "Job", metadata, spec }
+pub fn render_job(schedule: &Schedule, template: &EmbeddedJob, cause: Option<&Cause>) -> Job {
+    let mut job = Job::default();
+    job.metadata = render_metadata(schedule, &template.metadata, cause);
+    job.spec.clone_from(&template.spec);
+    job
 }
 
-/// Gives an object what the server gives to those that users make. The uid grows with time, as theirs do, and is the same
-/// for the same run made at the same moment.
+/// Gives an object what the server gives to those that users make.
 pub fn complete(metadata: &mut Metadata, schedule: &Schedule, now: Millis) {
-    let stamp = u64::try_from(now.0.max(0)).unwrap_or(0) & 0xffff_ffff_ffff;
-    let (owner, name) = (&schedule.metadata.uid, &metadata.name);
-    let (high, low) = (mix(&format!("{owner}/{name}"), 1), mix(&format!("{owner}/{name}"), 2));
-    metadata.uid = format!(
-        "{:08x}-{:04x}-7{:03x}-{:04x}-{:012x}",
-        stamp >> 16,
-        stamp & 0xffff,
-        high & 0xfff,
-        high >> 16 & 0x3fff | 0x8000,
-        low & 0xffff_ffff_ffff,
-    );
+    metadata.uid = derived_uid(now, &format!("{}/{}", schedule.metadata.uid, metadata.name), 0);
     metadata.creation_timestamp = Some(now.to_timestamp());
     metadata.generation = 1;
 }

@@ -75,11 +75,11 @@ fn a_timeout_is_not_tried_again_though_the_template_would() {
 #[test]
 fn a_job_is_made_as_its_template_says() {
     let schedule =
-        schedule(&json!({"jobTemplate": {"metadata": {"labels": {"a": "b"}}, "spec": {"taskGroups": [1]}}}));
+        schedule(&json!({"jobTemplate": {"metadata": {"labels": {"a": "b"}}, "spec": {"priority": 7}}}));
     let mut job = render_job(&schedule, schedule.spec.job_template.as_ref().unwrap(), Some(&time()));
     complete(&mut job.metadata, &schedule, Millis(1_767_225_600_123));
     let job = serde_json::to_value(job).unwrap();
-    assert_eq!((&job["kind"], &job["spec"]["taskGroups"][0]), (&json!("Job"), &json!(1)));
+    assert_eq!((&job["kind"], &job["spec"]["priority"]), (&json!("Job"), &json!(7)));
     assert_eq!(job["metadata"]["ownerReferences"][0]["name"], "s");
 }
 

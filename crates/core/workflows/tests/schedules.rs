@@ -136,8 +136,8 @@ fn runs_overlap_wait_or_are_skipped_as_the_two_settings_say() {
         one all    | 25 | 10 20@35 30@60
         ",
         |play| {
-play.until(65);
-},
+            play.until(65);
+        },
     );
 }
 
@@ -153,8 +153,8 @@ fn what_fell_into_a_time_without_the_engine_is_made_up_for_as_the_settings_say()
         one all    | 25 | 10 20@45 30@70
         ",
         |play| {
-play.until(12).down_until(45).until(70);
-},
+            play.until(12).down_until(45).until(70);
+        },
     );
 }
 
@@ -168,19 +168,19 @@ fn what_falls_into_a_suspension_is_never_made() {
         one all    |  4 | 10 50 60
         ",
         |play| {
-play.until(12).suspend(true).until(45).suspend(false).until(65);
-},
+            play.until(12).suspend(true).until(45).suspend(false).until(65);
+        },
     );
 }
 
 #[test]
 fn a_clock_that_jumps_forward_is_a_time_without_the_engine() {
     check("one skip | 1 | 10 60@65 70", |play| {
-play.until(12).down_until(65).until(72);
-});
+        play.until(12).down_until(65).until(72);
+    });
     check("allow all | 1 | 10 20@35 30@35 40", |play| {
-play.until(12).down_until(35).until(42);
-});
+        play.until(12).down_until(35).until(42);
+    });
 }
 
 #[test]

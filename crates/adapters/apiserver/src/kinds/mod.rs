@@ -4,8 +4,10 @@ mod addon;
 mod application;
 mod container;
 mod extension;
+mod job;
 mod patterns;
 mod task;
+mod task_group;
 mod task_kind;
 mod task_template;
 mod task_update;
@@ -13,7 +15,9 @@ mod task_update;
 use muster_types::addon::AddonSpec;
 use muster_types::application::ApplicationSpec;
 use muster_types::extension::ExtensionSpec;
+use muster_types::job::JobSpec;
 use muster_types::task::TaskSpec;
+use muster_types::task_group::TaskGroupSpec;
 use muster_types::task_kind::TaskKindSpec;
 use muster_types::task_template::TaskTemplateSpec;
 
@@ -23,6 +27,8 @@ use crate::registry::Registry;
 pub fn registry() -> Registry {
     Registry::default()
         .with::<TaskSpec>()
+        .with::<TaskGroupSpec>()
+        .with::<JobSpec>()
         .with::<TaskTemplateSpec>()
         .with::<TaskKindSpec>()
         .with::<AddonSpec>()

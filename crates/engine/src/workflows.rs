@@ -1,0 +1,155 @@
+//! The loop of task groups and jobs: it makes what they ask for and writes down how they stand.
+//!
+//! It has no runtime: all it does is write to the store. What is made is written together with the note that it was made,
+//! so nothing is made twice and nothing is forgotten, wherever the server stops. Decisions are those of `muster-workflows`.
+//!
+//! Work is done in slices: a group of ten thousand members is made a few hundred at a time, and others have their turn in
+//! between. A status whose numbers alone changed is written a few times a second at most.
+
+mod edits;
+mod entries;
+mod groups;
+mod intake;
+mod jobs;
+mod member_brief;
+mod queue;
+mod run;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use muster_ports::clock::{Clock, Millis};
+use muster_ports::store::{Batch, CommitError, ResourceName, Store, Watch, WatchError, WatchScope};
+use muster_types::job::JobSpec;
+use muster_types::task_group::TaskGroupSpec;
+
+use edits::deletion;
+use entries::{GroupEntry, JobEntry};
+use queue::Queue;
+pub use run::run;
+
+/// Members that are made, submitted or ended at once for one group.
+const SLICE: u32 = 256;
+/// Writes of one look at all groups, about.
+const MOST_WRITES: usize = 2048;
+/// Jobs looked at in one cycle.
+const MOST_JOBS: usize = 256;
+/// Time between two writes of a status whose numbers alone changed.
+const STATUS_PAUSE: i64 = 250;
+/// Time after which what the store refused is tried again.
+const REFUSED_PAUSE: i64 = 1000;
+
+/// Where things are kept.
+struct Names {
+    tasks: ResourceName,
+    groups: ResourceName,
+    jobs: ResourceName,
+}
+
+/// What is to be done at a time.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    LookAtGroup(String),
+    LookAtJob(String),
+    GroupEndOfLife(String),
+    JobEndOfLife(String),
+}
+
+/// The loop's state.
+pub struct Workflows {
+    store: Store,
+    clock: Arc<dyn Clock>,
+    names: Names,
+    watch: Watch,
+    /// By uid, as everything that belongs to them names them.
+    groups: HashMap<String, GroupEntry>,
+    group_uids: HashMap<Arc<str>, String>,
+    jobs: HashMap<String, JobEntry>,
+    job_uids: HashMap<Arc<str>, String>,
+    dirty_groups: Queue,
+    dirty_jobs: Queue,
+    due: BTreeSet<(Millis, Due)>,
+}
+
+impl Workflows {
+    /// Reads what is stored.
+    pub fn new(store: Store, clock: Arc<dyn Clock>) -> Result<Self, WatchError> {
+        let name = |plural: &str| ResourceName::new(&format!("{plural}.muster.dev"));
+        let names = Names { tasks: name("tasks"), groups: name("taskgroups"), jobs: name("jobs") };
+        let mut workflows = Self {
+            watch: store.watch(WatchScope::All, store.revision())?,
+            store,
+            clock,
+            names,
+            groups: HashMap::new(),
+            group_uids: HashMap::new(),
+            jobs: HashMap::new(),
+            job_uids: HashMap::new(),
+            dirty_groups: Queue::default(),
+            dirty_jobs: Queue::default(),
+            due: BTreeSet::new(),
+        };
+        workflows.read_all();
+        Ok(workflows)
+    }
+
+    /// Fell behind what can be watched: start over from what is there.
+    fn start_over(&mut self) -> Result<(), WatchError> {
+        *self = Self::new(self.store.clone(), self.clock.clone())?;
+        Ok(())
+    }
+
+    /// One whole cycle. Returns when to look again even if nothing happens.
+    pub async fn step(&mut self) -> Result<Option<Millis>, WatchError> {
+        self.index()?;
+        let now = self.clock.now();
+        self.take_due(now).await;
+        self.step_groups(now).await;
+        self.index()?;
+        self.step_jobs(now).await;
+        let more = !self.dirty_groups.is_empty() || !self.dirty_jobs.is_empty();
+        Ok(if more { Some(now) } else { self.due.first().map(|(at, _)| *at) })
+    }
+
+    async fn take_due(&mut self, now: Millis) {
+        while let Some((at, due)) = self.due.pop_first() {
+            if at > now {
+                self.due.insert((at, due));
+                break;
+            }
+            match due {
+                Due::LookAtGroup(uid) => self.dirty_groups.push(&uid),
+                Due::LookAtJob(uid) => self.dirty_jobs.push(&uid),
+                Due::GroupEndOfLife(uid) => {
+                    let key = self.groups.get(&uid).map(|entry| entry.key.clone());
+                    let batch = key.and_then(|key| deletion::<TaskGroupSpec>(&self.store, &key, now));
+                    self.remove(batch, Due::GroupEndOfLife(uid), now).await;
+                }
+                Due::JobEndOfLife(uid) => {
+                    let key = self.jobs.get(&uid).map(|entry| entry.key.clone());
+                    let batch = key.and_then(|key| deletion::<JobSpec>(&self.store, &key, now));
+                    self.remove(batch, Due::JobEndOfLife(uid), now).await;
+                }
+            }
+        }
+    }
+
+    /// Deletes something whose time is over. What belongs to it is collected as garbage.
+    async fn remove(&mut self, batch: Option<Batch>, due: Due, now: Millis) {
+        let Some(batch) = batch else { return };
+        if let Err(error) = self.store.commit(batch).await {
+            tracing::debug!(%error, ?due, "something whose time is over could not be deleted; it is tried again");
+            self.due.insert((Millis(now.0 + REFUSED_PAUSE), due));
+        }
+    }
+
+    /// Something could not be committed: it is looked at again, at once if it was only late.
+    fn try_again(&mut self, error: &CommitError, look: Due, now: Millis) {
+        if matches!(error, CommitError::Conflict { .. }) {
+            self.due.insert((now, look));
+        } else {
+            tracing::warn!(%error, ?look, "a decision could not be committed");
+            self.due.insert((Millis(now.0 + REFUSED_PAUSE), look));
+        }
+    }
+}

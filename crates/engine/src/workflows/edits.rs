@@ -1,0 +1,70 @@
+//! Changes of what is stored: members submitted or told to end, and things whose time is over. Each holds only if nobody
+//! changed the object meanwhile.
+
+use muster_ports::clock::Millis;
+use muster_ports::store::{Batch, Draft, Key, Precondition, Store, Write};
+use muster_tasks::brief::has_attempt;
+use muster_tasks::progress;
+use muster_tasks::view::state_of;
+use muster_types::task_status::Stopping;
+use muster_types::{Object, Resource, State, Task};
+
+/// Submits a member; `None` if it no longer waits for that.
+pub fn submit(store: &Store, key: &Key, now: Millis) -> Option<Batch> {
+    edit(store, key, |task| {
+        if state_of(task) != State::Created {
+            return None;
+        }
+        task.spec.suspend = false;
+        progress::submit(task, now).ok()
+    })
+}
+
+/// Ends a member for a reason; `None` if it has ended or was told to. An attempt is ended by whoever runs it.
+pub fn cancel(store: &Store, key: &Key, reason: &str, now: Millis) -> Option<Batch> {
+    edit(store, key, |task| {
+        if state_of(task).is_terminal() || task.spec.cancel {
+            return None;
+        }
+        task.spec.cancel = true;
+        if has_attempt(task) {
+            return Some(());
+        }
+        progress::request_stop(task, Stopping::Canceled, None, now).ok()?;
+        reason.clone_into(&mut task.status.message);
+        if let Some(record) = task.status.events.last_mut() {
+            reason.clone_into(&mut record.reason);
+        }
+        Some(())
+    })
+}
+
+fn edit(store: &Store, key: &Key, change: impl FnOnce(&mut Task) -> Option<()>) -> Option<Batch> {
+    let stored = store.get(key)?;
+    let mut task: Task = serde_json::from_slice(stored.json()).ok()?;
+    change(&mut task)?;
+    task.metadata.generation += 1;
+    put(key.clone(), Precondition::At(stored.revision), &mut task).map(Batch::of)
+}
+
+/// The write that stores an object.
+pub fn put<S: Resource>(key: Key, expect: Precondition, object: &mut Object<S>) -> Option<Write> {
+    object.metadata.resource_version.clear();
+    let draft = Draft::of_object(serde_json::to_vec(object).ok()?)?;
+    Some(Write::Put { key, expect, draft })
+}
+
+/// Deletes an object, or asks those who must agree.
+pub fn deletion<S: Resource>(store: &Store, key: &Key, now: Millis) -> Option<Batch> {
+    let stored = store.get(key)?;
+    let expect = Precondition::At(stored.revision);
+    let mut object: Object<S> = serde_json::from_slice(stored.json()).ok()?;
+    if object.metadata.finalizers.is_empty() {
+        return Some(Batch::of(Write::Delete { key: key.clone(), expect }));
+    }
+    if object.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    object.metadata.deletion_timestamp = Some(now.to_timestamp());
+    put(key.clone(), expect, &mut object).map(Batch::of)
+}

@@ -1,0 +1,98 @@
+//! Groups and jobs as the loop keeps them: in full while they go on, in brief when they have ended.
+
+use std::collections::{BTreeMap, HashMap};
+
+use muster_ports::clock::Millis;
+use muster_ports::store::{Key, Revision};
+use muster_types::{Job, Metadata, TaskGroup};
+use muster_workflows::group_members::Members;
+use muster_workflows::job_plan::GroupStand;
+use muster_workflows::job_render::group_name;
+
+/// A group.
+#[derive(Debug)]
+pub struct GroupEntry {
+    /// Where it is stored.
+    pub key: Key,
+    /// Its last change that is known.
+    pub revision: Revision,
+    /// Uid of its job.
+    pub job: Option<String>,
+    /// The group, while it goes on.
+    pub open: Option<OpenGroup>,
+    /// When its status was last written.
+    pub written: Millis,
+}
+
+/// A group that goes on.
+#[derive(Debug)]
+pub struct OpenGroup {
+    /// As it is stored.
+    pub group: TaskGroup,
+    /// Its members.
+    pub members: Members,
+    /// Places that are not made because something of that name is there: true if it is ours.
+    pub taken: BTreeMap<u32, bool>,
+}
+
+/// A job.
+#[derive(Debug)]
+pub struct JobEntry {
+    /// Where it is stored.
+    pub key: Key,
+    /// Its last change that is known.
+    pub revision: Revision,
+    /// The job, while it goes on.
+    pub open: Option<OpenJob>,
+    /// When its status was last written.
+    pub written: Millis,
+}
+
+/// A job that goes on.
+#[derive(Debug)]
+pub struct OpenJob {
+    /// As it is stored.
+    pub job: Job,
+    /// Its groups that are there, by place.
+    pub stands: Vec<Option<GroupStand>>,
+    /// Uids of those groups.
+    pub uids: Vec<Option<String>>,
+    /// Places by the name of the TaskGroup.
+    places: HashMap<String, usize>,
+}
+
+impl OpenJob {
+    /// A job none of whose groups was seen.
+    pub fn new(job: Job) -> Self {
+        let groups = &job.spec.task_groups;
+        let named = groups.iter().enumerate().rev();
+        let places =
+            named.map(|(place, group)| (group_name(&job.metadata.name, &group.name), place)).collect();
+        let (stands, uids) = (vec![None; groups.len()], vec![None; groups.len()]);
+        Self { job, stands, uids, places }
+    }
+
+    /// The place of a TaskGroup.
+    pub fn place_of(&self, name: &str) -> Option<usize> {
+        self.places.get(name).copied()
+    }
+}
+
+/// How a group stands, for its job.
+pub fn stand_of(group: &TaskGroup) -> GroupStand {
+    let status = &group.status;
+    GroupStand {
+        state: status.current_state(),
+        counts: status.counts,
+        total: if status.total > 0 { status.total } else { group.spec.total() },
+        message: status.message.clone(),
+        cancel: group.spec.cancel,
+        suspend: group.spec.suspend,
+    }
+}
+
+/// Uid of the owner of a kind that controls an object.
+pub fn controller(metadata: &Metadata, kind: &str) -> Option<String> {
+    let owner = metadata.owner_references.iter().find(|owner| owner.controller == Some(true))?;
+    (owner.kind == kind).then(|| owner.uid.clone())
+}
