@@ -20,7 +20,7 @@ use muster_ports::clock::{Clock, Millis};
 use muster_ports::store::{Batch, CommitError, Key, ResourceName, Store, Watch, WatchError, WatchScope};
 use muster_types::Timestamp;
 
-use entry::{Entry, RunKey};
+use entry::{Entry, Place, RunKey};
 pub use live::run;
 use making::{Made, make};
 
@@ -47,7 +47,7 @@ pub struct Schedules {
     entries: HashMap<Arc<str>, Entry>,
     by_uid: HashMap<String, Arc<str>>,
     /// Runs that are known, and the schedule each belongs to.
-    runs: HashMap<RunKey, Arc<str>>,
+    runs: HashMap<RunKey, Place>,
     /// Schedules that wait for the end of other work, by namespace.
     triggered: BTreeMap<String, BTreeSet<Arc<str>>>,
     /// Schedules that wait for a TaskTemplate, by its path.
@@ -175,7 +175,7 @@ impl Schedules {
         let Some(entry) = self.entries.get_mut(&made.path) else { return };
         for run in made.runs {
             entry.active.insert(run.clone());
-            self.runs.insert(run, made.path.clone());
+            self.runs.insert(run, Place { schedule: made.path.clone(), ended: None });
         }
     }
 }

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use muster_ports::clock::Millis;
-use muster_types::Timestamp;
 use muster_types::schedule::TriggerKind;
 use muster_types::schedule_status::RunRef;
+use muster_types::{State, Timestamp};
 use muster_workflows::schedule_history::EndedRun;
 use muster_workflows::trigger::EndedWork;
 
@@ -44,12 +44,20 @@ pub struct Entry {
     pub awaited: BTreeMap<(Timestamp, String), EndedWork>,
 }
 
+/// Where a run is remembered.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// Path of its schedule.
+    pub schedule: Arc<str>,
+    /// How and when it ended; `None` if it has not.
+    pub ended: Option<(Timestamp, State)>,
+}
+
 impl Entry {
-    /// Forgets a run.
-    pub fn forget(&mut self, run: &RunKey) -> bool {
-        let ended: Vec<_> = self.ended.iter().filter(|ended| ended.key == *run).cloned().collect();
-        for ended in &ended {
-            self.ended.remove(ended);
+    /// Forgets a run. True if it had not ended.
+    pub fn forget(&mut self, run: &RunKey, place: &Place) -> bool {
+        if let Some((at, state)) = place.ended {
+            self.ended.remove(&EndedRun { at, key: run.clone(), state });
         }
         self.active.remove(run)
     }

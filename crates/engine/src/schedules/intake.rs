@@ -10,7 +10,7 @@ use muster_workflows::trigger::{is_handled, is_waited_for};
 use serde::Deserialize;
 
 use super::Schedules;
-use super::entry::{Entry, RunKey};
+use super::entry::{Entry, Place, RunKey};
 use super::run_brief::{RunBrief, may_be_run};
 
 /// Changes taken in at once.
@@ -151,30 +151,28 @@ impl Schedules {
 
     fn place_run(&mut self, run: RunKey, path: &Arc<str>, brief: &RunBrief) {
         let Some(entry) = self.entries.get_mut(path) else { return };
-        let is_news = match &brief.ended {
-            None => {
-                self.runs.insert(run.clone(), path.clone());
-                entry.active.insert(run)
-            }
-            Some(work) => {
-                if work.state == State::Succeeded {
-                    entry.succeeded = entry.succeeded.max(Some(work.at));
+        let ended = brief.ended.as_ref().map(|work| (work.at, work.state));
+        let known = self.runs.insert(run.clone(), Place { schedule: path.clone(), ended });
+        let is_news = known.is_none_or(|known| known.ended != ended);
+        match ended {
+            None => drop(entry.active.insert(run)),
+            Some((at, state)) => {
+                entry.active.remove(&run);
+                entry.ended.insert(EndedRun { at, key: run, state });
+                if state == State::Succeeded {
+                    entry.succeeded = entry.succeeded.max(Some(at));
                 }
-                self.runs.insert(run.clone(), path.clone());
-                let was_active = entry.active.remove(&run);
-                let ended = EndedRun { at: work.at, key: run, state: work.state };
-                entry.ended.insert(ended) || was_active
             }
-        };
+        }
         if is_news {
             self.dirty.insert(path.clone());
         }
     }
 
     fn forget_run(&mut self, run: &RunKey) {
-        let Some(path) = self.runs.remove(run) else { return };
-        if self.entries.get_mut(&path).is_some_and(|entry| entry.forget(run)) {
-            self.dirty.insert(path);
+        let Some(place) = self.runs.remove(run) else { return };
+        if self.entries.get_mut(&place.schedule).is_some_and(|entry| entry.forget(run, &place)) {
+            self.dirty.insert(place.schedule);
         }
     }
 
