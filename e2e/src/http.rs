@@ -159,6 +159,11 @@ impl Answer {
         found.map(|(_, value)| value.as_str())
     }
 
+    /// The body.
+    pub fn bytes(&self) -> &[u8] {
+        &self.body
+    }
+
     /// The body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()

@@ -26,6 +26,7 @@ pub struct Server {
     process: Child,
     guard: Child,
     url: String,
+    program: PathBuf,
     flags: Vec<String>,
     dir: TempDir,
 }
@@ -33,11 +34,16 @@ pub struct Server {
 impl Server {
     /// Starts a server with further flags for `muster up`.
     pub fn start(flags: &[&str]) -> Self {
+        Self::start_program(&muster(), flags)
+    }
+
+    /// The same through another program, which is called like `muster` and becomes it.
+    pub fn start_program(program: &Path, flags: &[&str]) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory can be made");
         let flags: Vec<String> = flags.iter().map(|&flag| flag.to_owned()).collect();
-        let (process, url) = launch(dir.path(), "127.0.0.1:0", &flags);
+        let (process, url) = launch(program, dir.path(), "127.0.0.1:0", &flags);
         let guard = watch_over(&process, dir.path());
-        Self { process, guard, url, flags, dir }
+        Self { process, guard, url, program: program.to_owned(), flags, dir }
     }
 
     /// The server that all tests of this binary share; each works in a namespace of its own.
@@ -129,7 +135,7 @@ impl Server {
     /// Starts the server again after it was stopped or killed, on the same address.
     pub fn restart(&mut self) {
         let address = self.address().to_owned();
-        let (process, url) = launch(self.dir.path(), &address, &self.flags);
+        let (process, url) = launch(&self.program, self.dir.path(), &address, &self.flags);
         assert_eq!(url, self.url, "the server moved");
         self.process = process;
         // The old guard knows the old id only, and must not remove the directory.
@@ -149,13 +155,17 @@ fn data_of(dir: &Path) -> PathBuf {
     dir.join("data")
 }
 
-/// Starts the process and waits until it says where it listens.
-fn launch(dir: &Path, listen: &str, flags: &[String]) -> (Child, String) {
+/// The program under test.
+fn muster() -> PathBuf {
     let program = std::env::var_os("MUSTER_BIN");
-    let program = program.expect("MUSTER_BIN must name the muster binary; `cargo xtask test` sets it");
+    program.expect("MUSTER_BIN must name the muster binary; `cargo xtask test` sets it").into()
+}
+
+/// Starts the process and waits until it says where it listens.
+fn launch(program: &Path, dir: &Path, listen: &str, flags: &[String]) -> (Child, String) {
     let log = dir.join("server.log");
     let errors = File::options().create(true).append(true).open(&log).expect("the log can be opened");
-    let mut process = Command::new(&program)
+    let mut process = Command::new(program)
         .args(["up", "--listen", listen, "--data"])
         .arg(data_of(dir))
         .args(flags)

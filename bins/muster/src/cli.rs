@@ -31,8 +31,8 @@ pub use task_args::{MadeOutput, RunArgs, SubmitArgs, TaskArgs};
     version,
     about,
     max_term_width = 110,
-    after_help = "Start with `muster run -- echo hello`, which needs nothing else; or with `muster up`, then in another\n\
-                  terminal `muster submit -- echo hello` and `muster get tasks`.\n\
+    after_help = "Start with `muster run -- echo hello`, which needs nothing else. Or with `muster up`, and in\n\
+                  another terminal `muster submit -- echo hello` and `muster get tasks`.\n\
                   `muster help VERB` tells more about a verb, with examples."
 )]
 pub struct Cli {
@@ -242,6 +242,9 @@ pub struct LimitArgs {
     /// Largest request body, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 3 * 1024 * 1024)]
     pub max_body: usize,
+    /// Largest attachment or file of a bucket, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 1024 * 1024 * 1024)]
+    pub max_file: u64,
     /// Watches open at once
     #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
     pub max_watches: usize,

@@ -24,6 +24,7 @@ use muster_ports::clock::{Clock, SystemClock};
 use muster_ports::logs::{AllLogs, KeptLogs};
 use muster_ports::runtime::{Fact, Handle};
 use muster_ports::store::{History, LogError, Store};
+use muster_ports::telemetry::Telemetry;
 use muster_runtime_process::ProcessRuntime;
 use muster_store_sql::SqliteLog;
 use muster_tasks::capacity::Capacity;
@@ -116,6 +117,7 @@ impl Server {
             attempt_tokens: Some(tokens.clone()),
             logs: Some(Arc::new(KeptLogs::new(blobs.clone()))),
             explain: None,
+            telemetry: Telemetry::default(),
         };
         let (engine, parts) = match &options.engine {
             None => (None, parts),
@@ -255,7 +257,8 @@ fn prepare_engine(
         mint: Mint::new(mint),
     };
     let logs = AllLogs::new(Arc::new(runtime.logs()), KeptLogs::new(blobs.clone()));
-    let outside = Outside { store, runtime: Arc::new(runtime), blobs, clock };
+    let telemetry = parts.telemetry.clone();
+    let outside = Outside { store, runtime: Arc::new(runtime), blobs, clock, telemetry };
     let keeper = Keeper::new(outside.runtime.clone(), outside.blobs.clone());
     let engine = Engine::new(settings, outside.clone(), keeper.spawn()?)?;
     let (explainer, questions) = Explainer::new();
@@ -317,6 +320,7 @@ fn open_store(data: &DataDir, limits: &LimitArgs) -> anyhow::Result<Store> {
 fn settings(limits: &LimitArgs) -> Settings {
     Settings {
         max_body: limits.max_body,
+        max_file: limits.max_file,
         max_watches: limits.max_watches,
         requests_per_second: limits.max_requests,
         bookmark_every: limits.bookmark_interval.as_std(),

@@ -10,7 +10,7 @@ mod sweep;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use muster_ports::blobs::Blobs;
@@ -19,6 +19,7 @@ use muster_ports::runtime::{Fact, Handle, Runtime};
 use muster_ports::store::{
     Batch, Change, CommitError, Key, ResourceName, Revision, Store, Watch, WatchError, WatchScope,
 };
+use muster_ports::telemetry::Telemetry;
 use muster_tasks::board::Board;
 use muster_tasks::brief::Brief;
 use muster_tasks::capacity::Capacity;
@@ -40,6 +41,7 @@ use crate::read_briefs::read_briefs;
 use crate::readiness::Readiness;
 use crate::settings::{Ahead, Settings};
 use crate::start::start;
+use crate::telemetry::{Pass, tell};
 
 /// Where tasks are kept.
 const TASKS: &str = "tasks.muster.dev";
@@ -61,6 +63,8 @@ pub struct Outside {
     pub blobs: Arc<dyn Blobs>,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// Gets the numbers.
+    pub telemetry: Telemetry,
 }
 
 /// The loop's state.
@@ -161,13 +165,14 @@ impl Engine {
 
     /// One whole cycle. Returns when to look again even if nothing happens.
     pub async fn step(&mut self) -> Result<Option<Millis>, WatchError> {
+        let begun = Instant::now();
         self.index()?;
         let now = self.now();
         let second = now.to_timestamp().as_second();
         let held = std::mem::take(&mut self.held);
         let mut edits = Edits::new(self.outside.store.clone(), self.tasks.clone(), held);
         let facts = self.ripe_facts(now);
-        let concerned = self.apply_facts(&facts, &mut edits, now);
+        let (concerned, ignored) = self.apply_facts(&facts, &mut edits, now);
         self.apply_asked(&mut edits, now);
         self.apply_due(&mut edits, now);
         let ahead = match self.settings.ahead {
@@ -179,6 +184,8 @@ impl Engine {
         self.apply_plan(&plan, &mut edits, now);
         let failed = self.commit(edits, now).await;
         self.readiness.judge(&self.catalogs, &self.outside.store, now).await;
+        let pass = Pass { facts: facts.len(), ignored, refused: failed.len(), took: begun.elapsed() };
+        tell(&self.outside.telemetry, &self.board, &plan, pass);
         let again = facts.into_iter().zip(concerned);
         let again = again.filter(|(_, path)| path.as_ref().is_some_and(|path| failed.contains(path)));
         let again: Vec<_> = again.map(|(fact, _)| fact).collect();

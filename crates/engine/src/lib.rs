@@ -21,3 +21,4 @@ pub mod schedules;
 pub mod settings;
 mod start;
 pub mod workflows;
+mod telemetry;

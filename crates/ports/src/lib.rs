@@ -13,3 +13,4 @@ pub mod explain;
 pub mod logs;
 pub mod runtime;
 pub mod store;
+pub mod telemetry;

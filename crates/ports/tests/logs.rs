@@ -60,12 +60,23 @@ fn a_log_that_is_one_file_is_moved_under_the_place_of_its_first_byte() {
 }
 
 #[test]
-fn times_are_kept_only_where_they_tell_something() {
+fn the_time_of_a_log_of_one_second_is_in_its_name() {
     let blobs = Arc::new(MemoryBlobs::default());
-    keep(&*blobs, 0, "one second", &LogTimes::new([(5, 0)]));
-    assert_eq!(blobs.list(&container_key(&handle(), "main").unwrap()).unwrap().len(), 1);
+    keep(&*blobs, 3, "one second", &LogTimes::new([(5, 3)]));
+    let listed = blobs.list(&container_key(&handle(), "main").unwrap()).unwrap();
+    assert_eq!(listed.iter().map(|entry| entry.path.as_str()).collect::<Vec<_>>(), ["3@5"]);
     let logs = KeptLogs::new(blobs);
-    assert_eq!(logs.offset_at(&handle(), "main", Millis(99_000)).unwrap(), 0, "it is given whole");
+    assert_eq!(shown(logs.read(&handle(), "main", 0, 3).unwrap()), (3, "one".into(), 13));
+    let at = |millis| logs.offset_at(&handle(), "main", Millis(millis)).unwrap();
+    assert_eq!([at(0), at(5999), at(6000)], [3, 3, 13]);
+}
+
+#[test]
+fn a_log_of_which_no_time_is_known_is_given_whole() {
+    let blobs = Arc::new(MemoryBlobs::default());
+    keep(&*blobs, 0, "whenever", &LogTimes::default());
+    let logs = KeptLogs::new(blobs);
+    assert_eq!(logs.offset_at(&handle(), "main", Millis(99_000)).unwrap(), 0);
 }
 
 #[test]

@@ -14,6 +14,7 @@ use muster_ports::runtime::Fact;
 use muster_ports::store::{
     Batch, Draft, History, Key, MemoryLog, Precondition, ResourceName, Store, Watch, WatchScope, Write,
 };
+use muster_ports::telemetry::Telemetry;
 use muster_tasks::capacity::Capacity;
 use muster_tasks::reap::ReapSettings;
 use muster_tasks::settings::{Rule, Settings as QueueSettings};
@@ -386,7 +387,13 @@ fn open(
     };
     let (runtime, blobs) = (Arc::new(runtime.clone()), Arc::new(MemoryBlobs::default()));
     let files = Files::Inline(Keeper::new(runtime.clone(), blobs.clone()));
-    let outside = Outside { store: store.clone(), runtime, blobs, clock: Arc::new(clock.clone()) };
+    let outside = Outside {
+        store: store.clone(),
+        runtime,
+        blobs,
+        clock: Arc::new(clock.clone()),
+        telemetry: Telemetry::default(),
+    };
     let engine = Engine::new(settings, outside, files);
     Ok((store, engine.map_err(|error| error.to_string())?))
 }

@@ -53,7 +53,7 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
             let (attempts, preempted): (u64, u64) =
                 (sum(|played| played.attempts), sum(|played| played.preempted));
             println!(
-                "{} seeds kept every rule: {tasks} tasks, {attempts} attempts, {preempted} preempted, {faults} faults, \
+                "{} seed(s) kept every rule: {tasks} tasks, {attempts} attempts, {preempted} preempted, {faults} faults, \
                  in {:.1} s",
                 all.len(),
                 started.elapsed().as_secs_f64()
@@ -68,6 +68,7 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
 }
 
 /// What was asked for.
+#[derive(Debug, PartialEq, Eq)]
 enum Wanted {
     Help,
     One(u64),
@@ -135,5 +136,37 @@ fn show_progress(done: u64, count: u64, terminal: bool) {
         eprint!("\r{done} of {count} seeds{}", if done == count { "\n" } else { "" });
     } else if !terminal && done.is_multiple_of(SELDOM) {
         eprintln!("{done} of {count} seeds");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> anyhow::Result<Wanted> {
+        Wanted::parse(&line.split_whitespace().map(String::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn many_seeds_are_played_unless_one_is_named() {
+        assert_eq!(parsed("").unwrap(), Wanted::Many { from: 0, count: SEEDS });
+        assert_eq!(parsed("--seeds 7 --from 3").unwrap(), Wanted::Many { from: 3, count: 7 });
+        assert_eq!(parsed("--seeds 7 --seed 5").unwrap(), Wanted::One(5));
+        assert_eq!(parsed("--help").unwrap(), Wanted::Help);
+    }
+
+    #[test]
+    fn flags_that_make_no_sense_are_refused_with_the_usage() {
+        for line in ["--seeds", "--seeds x", "--frob 3"] {
+            let error = format!("{:#}", parsed(line).unwrap_err());
+            assert!(error.contains("usage: cargo xtask sim"), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn each_seed_is_played_once() {
+        let mut seeds: Vec<u64> = play_many(10, 4).unwrap().into_iter().map(|(seed, _)| seed).collect();
+        seeds.sort_unstable();
+        assert_eq!(seeds, [10, 11, 12, 13]);
     }
 }

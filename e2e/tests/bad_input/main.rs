@@ -9,5 +9,6 @@ mod patches;
 mod paths;
 mod place;
 mod queries;
+mod subresources;
 mod watches;
 mod writes;

@@ -8,6 +8,7 @@ mod kubectl_create;
 mod kubectl_delete;
 mod kubectl_discovery;
 mod kubectl_edit;
+mod kubectl_events;
 mod kubectl_get;
 mod kubectl_label;
 mod kubectl_namespaces;

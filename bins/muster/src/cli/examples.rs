@@ -14,6 +14,8 @@ command runs in the current directory (`sh -c 'cd \"$1\" && shift && exec \"$@\"
 that off). A server of this command's own also gives it the whole environment of this shell, which is not stored
 (--clean-env turns that off); another server gives its own environment, and --env adds to it.
 
+The command has no standard input. Standard output and standard error are one log.
+
 The exit code is that of the command, 128 and the number of the signal that ended it, 124 after a timeout, and 1 if
 it could not be run. Ctrl-C cancels the task, a second one leaves at once.";
 
@@ -24,6 +26,7 @@ Examples:
   muster submit --follow -- ./build.sh                     and shows its output
   muster submit --kind analyzer --subject Application/inventory --input '{\"depth\": 2}'
   muster submit --addon java-analyzer --input @data.json --wait
+  muster submit --suspend -- ./later.sh; muster submit --task later-sh-x7k2p
   muster submit --array 1-1000 --wait -- sh -c 'echo number $MUSTER_INDEX'
   ls *.csv | muster submit --each-line - --wait -- sh -c 'gzip \"$MUSTER_LINE\"'
 

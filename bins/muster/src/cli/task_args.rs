@@ -74,11 +74,18 @@ impl RuntimeChoice {
 
 /// Flags of `submit`.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("work").args(["command", "addon", "kind"]).multiple(true).required(true))]
+#[command(group = ArgGroup::new("work").args(["command", "addon", "kind", "made"]).multiple(true).required(true))]
 pub struct SubmitArgs {
     /// The command to run and its arguments
     #[arg(value_name = "COMMAND", trailing_var_arg = true)]
     pub command: Vec<String>,
+    /// Task that was made with --suspend and is now submitted; can be repeated
+    #[arg(
+        long = "task",
+        value_name = "NAME",
+        conflicts_with_all = ["command", "addon", "kind", "array", "follow", "suspend", "TaskArgs"]
+    )]
+    pub made: Vec<String>,
     /// Addon to run instead of a command
     #[arg(long, value_name = "NAME", conflicts_with = "command")]
     pub addon: Option<String>,
@@ -91,8 +98,6 @@ pub struct SubmitArgs {
     /// The task's data (spec.data), handed to the addon: JSON, or @FILE with JSON or YAML
     #[arg(long, value_name = "JSON|@FILE")]
     pub input: Option<String>,
-    #[command(flatten)]
-    pub task: TaskArgs,
     /// Only make it; it is submitted later, when spec.suspend becomes false
     #[arg(long, conflicts_with_all = ["wait", "follow"])]
     pub suspend: bool,
@@ -111,6 +116,8 @@ pub struct SubmitArgs {
     /// Form of the output [default: the bare name, or the label of an array]
     #[arg(long, short, value_name = "FORM")]
     pub output: Option<MadeOutput>,
+    #[command(flatten)]
+    pub task: TaskArgs,
 }
 
 /// Form of new objects in the output.
@@ -127,14 +134,14 @@ pub struct RunArgs {
     /// The command to run and its arguments
     #[arg(value_name = "COMMAND", trailing_var_arg = true, required = true)]
     pub command: Vec<String>,
-    #[command(flatten)]
-    pub task: TaskArgs,
     /// Do not pass on the environment of this shell, only PATH, HOME, LANG and TZ
     #[arg(long)]
     pub clean_env: bool,
     /// Run in the empty work directory of the attempt, not in the current directory
     #[arg(long)]
     pub in_work_dir: bool,
+    #[command(flatten)]
+    pub task: TaskArgs,
 }
 
 /// A name and perhaps a value.

@@ -85,7 +85,9 @@ pub fn sentences(why: &Explanation) -> Vec<String> {
 /// What would bring it on.
 fn next(why: &Explanation) -> Option<&'static str> {
     match why.state {
-        State::Created => Some("It starts when spec.suspend becomes false."),
+        State::Created => {
+            Some("It is held back until `muster submit --task` or spec.suspend: false lets it go.")
+        }
         State::Ready if why.waiting_for.is_none() => Some("It starts when there is room for it."),
         State::Postponed => {
             Some("It starts when that no longer holds it back; this is looked at with every change.")

@@ -30,26 +30,40 @@ pub async fn copy_log(
 }
 
 /// A log of which some may have been printed.
+///
+/// As long as nothing breaks, one request follows the task through all of its attempts. After that each attempt is asked for
+/// by its number, so that what was printed of it is known.
 pub struct LogCopy {
     options: LogOptions,
     begun: bool,
-    whole: bool,
+    /// The attempt that is being read, once that has to be known.
+    attempt: Option<u32>,
     /// Bytes that were printed of what is being read.
     printed: u64,
     /// Bytes that come again and are not printed again.
     skip: u64,
 }
 
+/// How reading ended.
 enum Copied {
     Whole,
     Broken(ClientError),
     Refused(ClientError),
 }
 
+/// What comes after the end of a stream.
+enum After {
+    Nothing,
+    /// The next attempt.
+    Attempt(u32),
+    /// The same again: the stream ended too early.
+    Again(anyhow::Error),
+}
+
 impl LogCopy {
     /// A log of which nothing was printed.
     pub fn new(options: LogOptions) -> Self {
-        Self { options, begun: false, whole: false, printed: 0, skip: 0 }
+        Self { options, begun: false, attempt: None, printed: 0, skip: 0 }
     }
 
     /// Prints what was not printed yet. A connection that breaks is tried again so many times.
@@ -61,17 +75,24 @@ impl LogCopy {
         tries: u32,
     ) -> anyhow::Result<()> {
         let mut failures = 0;
-        while !self.whole {
-            if std::mem::replace(&mut self.begun, true) {
-                self.find_place(client, namespace, name).await;
-            }
+        if std::mem::replace(&mut self.begun, true) {
+            self.find_place(client, namespace, name).await;
+        }
+        loop {
             let broken = match self.copy(client, namespace, name).await? {
-                Copied::Whole => break,
                 Copied::Refused(error) => return Err(explain_missing(client, namespace, name, error).await),
-                Copied::Broken(error) => error,
+                Copied::Broken(error) => error.into(),
+                Copied::Whole => match self.look_further(client, namespace, name).await {
+                    After::Nothing => return Ok(()),
+                    After::Attempt(next) => {
+                        (self.attempt, self.printed, self.skip) = (Some(next), 0, 0);
+                        continue;
+                    }
+                    After::Again(error) => error,
+                },
             };
             if failures >= tries {
-                return Err(broken.into());
+                return Err(broken);
             }
             if failures == 0 {
                 streams::note(format!("{broken}; trying again"));
@@ -79,23 +100,50 @@ impl LogCopy {
             let pause = Duration::from_millis(100).saturating_mul(1 << failures.min(8));
             tokio::time::sleep(pause.min(MAX_PAUSE)).await;
             failures += 1;
+            self.find_place(client, namespace, name).await;
         }
-        self.whole = true;
-        Ok(())
+    }
+
+    /// Whether there is more. A server that stops ends a log that is followed as if the task had ended.
+    async fn look_further(&self, client: &Client, namespace: &str, name: &str) -> After {
+        if !self.options.follow || self.options.attempt.is_some() {
+            return After::Nothing;
+        }
+        let read = self.attempt.unwrap_or(u32::MAX);
+        let goes_on = |task: &Value| state_of(task).is_terminal() || attempt_of(task) > read;
+        let seen = match self.attempt {
+            // This stream goes on by itself.
+            None => wait_for_task(client, namespace, name, |_| true).await,
+            Some(_) => wait_for_task(client, namespace, name, goes_on).await,
+        };
+        match seen {
+            Ok(task) if attempt_of(&task) > read => After::Attempt(read + 1),
+            Ok(task) if state_of(&task).is_terminal() => After::Nothing,
+            Ok(_) => {
+                let reason = "it ended the log before the task".to_owned();
+                After::Again(ClientError::Unreachable { url: client.url().to_owned(), reason }.into())
+            }
+            Err(error) if is_transient(&error) => After::Again(error),
+            // It is gone, and its log with it.
+            Err(_) => After::Nothing,
+        }
     }
 
     /// Where to go on after a connection broke.
     async fn find_place(&mut self, client: &Client, namespace: &str, name: &str) {
         let Ok(task) = wait_for_task(client, namespace, name, |_| true).await else { return };
-        // What was printed is known to be of the first attempt only if there is no second one.
-        let same = self.options.attempt.is_some() || task["status"]["attempt"].as_u64() == Some(1);
-        let whole_lines = self.options.tail.is_some() || self.options.since_seconds.is_some();
-        if self.printed > 0 && (!same || whole_lines) {
-            streams::note("this is the output from the beginning:");
+        let (first, latest) = (self.attempt.is_none(), attempt_of(&task));
+        if first && self.options.follow && self.options.attempt.is_none() {
+            self.attempt = (latest > 0).then_some(latest);
         }
-        self.skip = if same && !whole_lines { self.printed } else { 0 };
-        self.options.tail = None;
-        self.options.since_seconds = None;
+        // One request may have gone through several attempts, and may have begun in the middle.
+        let unknown = first && self.options.attempt.is_none() && latest > 1;
+        let partial = self.options.tail.take().is_some() | self.options.since_seconds.take().is_some();
+        if self.printed > 0 && (unknown || partial) {
+            streams::note("this is the output from the beginning:");
+            self.printed = 0;
+        }
+        self.skip = self.printed;
         self.printed = 0;
     }
 
@@ -103,7 +151,8 @@ impl LogCopy {
         let failed = |error: ClientError| {
             if error.is_transient() { Copied::Broken(error) } else { Copied::Refused(error) }
         };
-        let mut log = match client.log(namespace, name, &self.options).await {
+        let options = LogOptions { attempt: self.options.attempt.or(self.attempt), ..self.options.clone() };
+        let mut log = match client.log(namespace, name, &options).await {
             Ok(log) => log,
             Err(error) => return Ok(failed(error)),
         };
@@ -123,6 +172,15 @@ impl LogCopy {
             out.flush()?;
         }
     }
+}
+
+fn attempt_of(task: &Value) -> u32 {
+    task["status"]["attempt"].as_u64().and_then(|number| u32::try_from(number).ok()).unwrap_or(0)
+}
+
+/// True if the same request may succeed later.
+pub fn is_transient(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<ClientError>().is_some_and(ClientError::is_transient)
 }
 
 /// Waits until something is true of a task.

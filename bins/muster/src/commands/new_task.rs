@@ -13,7 +13,7 @@ use crate::cli::TaskArgs;
 const LONGEST: usize = 40;
 
 /// What is made.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct NewTask {
     /// What is asked for.
     pub spec: TaskSpec,
@@ -69,6 +69,13 @@ impl NewTask {
         let words = [&self.spec.name, &self.spec.addon, &self.spec.kind].map(String::as_str);
         let found = words.into_iter().chain(program).map(name_part).find(|part| !part.is_empty());
         found.unwrap_or_else(|| "task".to_owned())
+    }
+
+    /// The task, of which nothing is left when this process is gone: no other server tries it again.
+    pub fn tried_once_here(&self) -> Self {
+        let mut task = self.clone();
+        task.spec.retry.lost_limit = Some(0);
+        task
     }
 
     /// The object, named by the server.

@@ -17,7 +17,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
 use self::guests::Guests;
-use super::following::{LogCopy, wait_for_end};
+use super::following::{LogCopy, is_transient, wait_for_end};
 use super::new_task::NewTask;
 use super::outcome::Outcome;
 use super::session::Session;
@@ -32,6 +32,8 @@ use crate::server::{EngineOptions, Options, Server, is_in_use};
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Time between two looks at such a server.
 const PAUSE: Duration = Duration::from_millis(50);
+/// The exit code of a program that was ended because nobody reads what it writes.
+const BROKEN_PIPE: u8 = 141;
 /// How often a server that breaks off is asked again.
 const TRIES: u32 = 10;
 /// How long a user waits without asking why.
@@ -98,10 +100,6 @@ async fn run_here_or_there(globals: &Globals, args: &RunArgs) -> anyhow::Result<
     }
 }
 
-fn is_transient(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<ClientError>().is_some_and(ClientError::is_transient)
-}
-
 async fn run_embedded(
     globals: &Globals,
     server: Server,
@@ -113,7 +111,7 @@ async fn run_embedded(
     let access = Access::local(&server.url, server.admin.clone(), "the server in this process")?;
     let mut guests = Guests::new(&server.store)?;
     let session = Session::with(globals, access)?;
-    create(&session, name, task).await?;
+    create(&session, name, &task.tried_once_here()).await?;
     let code = see_through(&session, name, log, signals, TRIES).await?;
     drop(session);
     guests.see_off(name, signals).await;
@@ -150,9 +148,9 @@ async fn see_through(
     let waiting = say_why_it_waits(client, namespace, name);
     tokio::pin!(waiting);
     let mut said = false;
-    let ended = loop {
+    let seen = loop {
         tokio::select! {
-            ended = &mut following => break ended?,
+            ended = &mut following => break ended,
             () = &mut waiting, if !said => said = true,
             word = signals.next() => {
                 if canceled_by.is_some() {
@@ -160,11 +158,18 @@ async fn see_through(
                 }
                 canceled_by = Some(word);
                 streams::note("canceling the task; once more leaves at once");
-                if let Err(error) = client.patch_task(namespace, name, &json!({"spec": {"cancel": true}})).await {
-                    streams::note(format!("error: {error}"));
-                }
+                cancel(client, namespace, name).await;
             }
         }
+    };
+    let ended = match seen {
+        Err(error) if streams::is_closed(&error) => {
+            // Nobody reads its output any more. A command of a shell would be ended by SIGPIPE.
+            cancel(client, namespace, name).await;
+            drop(wait_for_end(client, namespace, name).await);
+            return Ok(ExitCode::from(BROKEN_PIPE));
+        }
+        ended => ended?,
     };
     if let (State::Canceled, Some(word)) = (state_of(&ended), canceled_by) {
         return Ok(ExitCode::from(u8::try_from(word.code()).unwrap_or(1)));
@@ -174,6 +179,12 @@ async fn see_through(
         streams::note(format!("error: {note}"));
     }
     Ok(ExitCode::from(code))
+}
+
+async fn cancel(client: &Client, namespace: &str, name: &str) {
+    if let Err(error) = client.patch_task(namespace, name, &json!({"spec": {"cancel": true}})).await {
+        streams::note(format!("error: {error}"));
+    }
 }
 
 /// Tells the user after a while what the task waits for, if it does.
@@ -197,6 +208,7 @@ fn state_in(document: &Value) -> State {
 /// A wish of the user to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopWord {
+    HangUp,
     Interrupt,
     Terminate,
 }
@@ -205,6 +217,7 @@ impl StopWord {
     /// The exit code of a program that it ended.
     fn code(self) -> i32 {
         match self {
+            Self::HangUp => 129,
             Self::Interrupt => 130,
             Self::Terminate => 143,
         }
@@ -213,19 +226,24 @@ impl StopWord {
 
 /// What the user may say while the command runs.
 pub struct Signals {
+    hangup: Signal,
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
     fn new() -> anyhow::Result<Self> {
-        let interrupt = signal(SignalKind::interrupt())?;
-        Ok(Self { interrupt, terminate: signal(SignalKind::terminate())? })
+        Ok(Self {
+            hangup: signal(SignalKind::hangup())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
     }
 
     /// The next one.
     pub async fn next(&mut self) -> StopWord {
         tokio::select! {
+            _ = self.hangup.recv() => StopWord::HangUp,
             _ = self.interrupt.recv() => StopWord::Interrupt,
             _ = self.terminate.recv() => StopWord::Terminate,
         }

@@ -10,8 +10,10 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
+use muster_client::Client;
 use muster_client::tasks::LogOptions;
-use serde_json::Value;
+use muster_types::State;
+use serde_json::{Value, json};
 
 use self::array::{Member, Template};
 use self::creation::{Manner, create_all};
@@ -29,6 +31,9 @@ use crate::output::tally_view::TallyView;
 
 /// Makes what was asked for.
 pub async fn run(globals: &Globals, args: &SubmitArgs) -> anyhow::Result<ExitCode> {
+    if !args.made.is_empty() {
+        return submit_made(globals, args).await;
+    }
     let task = describe(args)?;
     match &args.each_line {
         Some(path) => {
@@ -98,17 +103,36 @@ async fn submit_one(globals: &Globals, args: &SubmitArgs, task: &NewTask) -> any
         return Ok(ExitCode::from(code));
     }
     print_made(args.output, vec![made])?;
-    if !args.wait {
-        return Ok(ExitCode::SUCCESS);
+    let well = !args.wait || wait_and_tell(client, namespace, &name).await?;
+    Ok(if well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Submits tasks that are there and were held back.
+async fn submit_made(globals: &Globals, args: &SubmitArgs) -> anyhow::Result<ExitCode> {
+    let session = Session::open(globals).await?;
+    let (client, namespace) = (&session.client, session.namespace());
+    let names = task_names::all_bare(&args.made);
+    for name in &names {
+        match client.patch_task(namespace, name, &json!({"spec": {"suspend": false}})).await {
+            Ok(task) => print_made(args.output, vec![task])?,
+            Err(error) => return Err(task_names::explain_missing(client, namespace, name, error).await),
+        }
     }
-    let ended = wait_for_end(client, namespace, &name).await?;
+    let mut well = true;
+    for name in names.iter().filter(|_| args.wait) {
+        well &= wait_and_tell(client, namespace, name).await?;
+    }
+    Ok(if well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Waits for the end of a task. True if it succeeded.
+async fn wait_and_tell(client: &Client, namespace: &str, name: &str) -> anyhow::Result<bool> {
+    let ended = wait_for_end(client, namespace, name).await?;
     let state = state_of(&ended);
-    if state == muster_types::State::Succeeded {
-        streams::note(format!("{name} {state}"));
-        return Ok(ExitCode::SUCCESS);
-    }
-    streams::note(format!("{name} {state}: {}", why(&ended)));
-    Ok(ExitCode::FAILURE)
+    let well = state == State::Succeeded;
+    let why = if well { String::new() } else { format!(": {}", why(&ended)) };
+    streams::note(format!("{name} {state}{why}"));
+    Ok(well)
 }
 
 /// Prints tasks that were made, in the form that was asked for.

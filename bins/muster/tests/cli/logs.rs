@@ -46,6 +46,20 @@ fn a_log_is_waited_for_until_the_task_starts() {
 }
 
 #[test]
+fn a_log_that_is_followed_goes_on_after_the_server_was_restarted() {
+    let mut served = Served::running("1");
+    let name = submit(&served, &[], "echo begun; until test -e ~/go; do sleep 0.01; done; echo end");
+    let mut log = Running::start(&mut served.world.command(&["logs", "-f", &name]));
+    assert_eq!(log.line(), "begun");
+    let address = served.address();
+    served.restart_running(&address);
+    assert_eq!(log.line(), "begun", "of the second attempt");
+    served.world.file("go", "");
+    assert_eq!(log.line(), "end");
+    assert_eq!(log.code(), 0);
+}
+
+#[test]
 fn each_attempt_has_its_own_log() {
     let served = Served::running("1");
     let script = "if test -e ~/again; then echo second; else touch ~/again; echo first; exit 3; fi";

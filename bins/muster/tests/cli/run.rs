@@ -121,7 +121,7 @@ fn a_task_goes_on_when_the_server_it_was_given_to_is_killed() {
 
 #[test]
 fn an_interrupt_cancels_the_task_and_its_processes_end() {
-    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+    for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
         let world = World::new();
         let script =
             "trap 'echo ending; touch ~/ended; exit 0' TERM; echo ready; while :; do sleep 0.01; done";
@@ -149,6 +149,34 @@ fn a_second_interrupt_leaves_at_once_and_nothing_stays_behind() {
 }
 
 #[test]
+fn a_command_whose_output_nobody_reads_is_ended_and_stays_so() {
+    let world = World::new();
+    let mut command = world.command(&["run", "--", "yes"]);
+    let mut child = command.stdout(std::process::Stdio::piped()).spawn().expect("muster starts");
+    let mut out = child.stdout.take().expect("standard output is piped");
+    std::io::Read::read_exact(&mut out, &mut [0; 100]).expect("something is written");
+    drop(out);
+    assert_eq!(child.wait().expect("it ends").code(), Some(141));
+    let server = world.up(&["--listen", "127.0.0.1:0"]);
+    assert!(world.muster(&["get", "tasks"]).out.contains(" Canceled "));
+    drop(server);
+}
+
+#[test]
+fn a_command_of_a_run_that_was_killed_is_not_run_again() {
+    let world = World::new();
+    let script = "echo once >> ~/runs; echo begun; exec sleep 300";
+    let mut run = Running::start(&mut world.command(&["run", "--", "sh", "-c", script]));
+    assert_eq!(run.line(), "begun");
+    run.kill();
+    let server = world.up(&["--listen", "127.0.0.1:0", "--roles", "api,engine"]);
+    let said = world.muster(&["wait", "--all"]);
+    assert!(said.code == 1 && said.out.contains(" Failed: "), "{}", said.out);
+    assert_eq!(fs::read_to_string(world.home.path().join("runs")).expect("it ran"), "once\n");
+    drop(server);
+}
+
+#[test]
 fn a_task_of_an_earlier_run_is_still_there_for_the_next_server() {
     let world = World::new();
     world.muster(&["run", "--name", "kept", "--", "echo", "kept"]).is("kept\n");
@@ -156,6 +184,19 @@ fn a_task_of_an_earlier_run_is_still_there_for_the_next_server() {
     let name = world.muster(&["get", "tasks", "-o", "name"]).out;
     world.muster(&["logs", name.trim_end()]).is("kept\n");
     drop(server);
+}
+
+#[test]
+fn a_command_that_has_to_wait_says_what_for() {
+    let served = Served::running("1");
+    let first = served.muster(&["submit", "--", "sleep", "300"]).out.trim_end().to_owned();
+    assert_eq!(served.muster(&["wait", &first, "--for", "state=Running"]).code, 0);
+    let mut run = Running::start(&mut served.world.command(&["run", "--isolated", "--", "echo", "at last"]));
+    let note = run.note();
+    assert!(note.starts_with("echo-") && note.contains(" waits: Isolated: "), "{note}");
+    assert_eq!(served.muster(&["cancel", &first]).code, 0);
+    assert_eq!(run.line(), "at last");
+    assert_eq!(run.code(), 0);
 }
 
 #[test]

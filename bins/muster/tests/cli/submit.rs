@@ -74,9 +74,21 @@ fn names_can_be_asked_for_as_other_verbs_print_them() {
 }
 
 #[test]
+fn a_task_that_was_held_back_is_submitted_later() {
+    let served = Served::running("1");
+    let name = served.muster(&["submit", "--suspend", "--", "true"]).out.trim_end().to_owned();
+    assert!(served.muster(&["explain", &name]).out.contains("muster submit --task"));
+    let said = served.muster(&["submit", "--task", &name, "--wait"]);
+    assert_eq!((said.code, said.out, said.err), (0, format!("{name}\n"), format!("{name} Succeeded\n")));
+    let said = served.muster(&["submit", "--task", "gone"]);
+    assert!(said.code == 1 && said.err.contains("there is no task \"gone\""), "{}", said.err);
+    served.muster(&["submit", "--task", &name, "--priority", "3"]).is_misuse("cannot be used with");
+}
+
+#[test]
 fn a_line_that_makes_no_sense_is_refused() {
     let world = World::new();
-    world.muster(&["submit"]).is_misuse("<COMMAND|--addon <NAME>|--kind <NAME>>");
+    world.muster(&["submit"]).is_misuse("--addon <NAME>|--kind <NAME>");
     world.muster(&["submit", "--addon", "a", "--", "b"]).is_misuse("cannot be used with");
     world.muster(&["submit", "--follow", "--array", "1-2", "--", "b"]).is_misuse("cannot be used with");
     world.muster(&["submit", "--subject", "shop", "--", "b"]).is_misuse("Application/inventory");

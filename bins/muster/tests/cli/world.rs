@@ -243,6 +243,12 @@ impl Served {
         self.server = self.world.up(&["--listen", listen]);
     }
 
+    /// The same with a server that runs tasks.
+    pub fn restart_running(&mut self, listen: &str) {
+        self.server.kill();
+        self.server = self.world.up(&["--listen", listen, "--roles", "api,engine"]);
+    }
+
     /// Applies a text that must be accepted.
     #[track_caller]
     pub fn apply(&self, text: &str) {

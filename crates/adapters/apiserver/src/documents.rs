@@ -66,7 +66,7 @@ impl Api {
                     i64::try_from(self.settings.max_watches - self.watches.available_permits())
                         .unwrap_or(i64::MAX),
                 );
-                let text = self.metrics.render(&self.store);
+                let text = self.metrics.render(&self.store, &self.parts.telemetry);
                 let mut reply = respond::text(StatusCode::OK, text);
                 let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
                 reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));

@@ -1,6 +1,7 @@
 //! Numbers about the server, in the text form Prometheus reads.
 
 use muster_ports::store::Store;
+use muster_ports::telemetry::Telemetry;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -88,7 +89,7 @@ impl Metrics {
     }
 
     /// The text of `/metrics`.
-    pub fn render(&self, store: &Store) -> String {
+    pub fn render(&self, store: &Store, others: &Telemetry) -> String {
         let mut text = String::new();
         if let Err(error) = encode(&mut text, &self.registry) {
             tracing::warn!(%error, "metrics cannot be rendered");
@@ -103,6 +104,7 @@ impl Metrics {
         for (resource, count) in counts {
             text += &format!("muster_store_objects{{resource=\"{}\"}} {count}\n", resource.as_str());
         }
+        others.render(&mut text);
         text + "# EOF\n"
     }
 }

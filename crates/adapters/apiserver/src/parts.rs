@@ -5,6 +5,7 @@ use std::sync::Arc;
 use muster_ports::blobs::Blobs;
 use muster_ports::explain::Explain;
 use muster_ports::logs::Logs;
+use muster_ports::telemetry::Telemetry;
 
 use crate::attempt_tokens::AttemptTokens;
 
@@ -17,6 +18,8 @@ pub struct Parts {
     pub logs: Option<Arc<dyn Logs>>,
     /// Who knows why a task waits.
     pub explain: Option<Arc<dyn Explain>>,
+    /// Numbers of other parts, shown with those of the server.
+    pub telemetry: Telemetry,
     /// The tokens of attempts.
     pub attempt_tokens: Option<AttemptTokens>,
 }

@@ -130,6 +130,13 @@ mod tests {
     }
 
     #[test]
+    fn tasks_are_known_without_asking() {
+        let tasks = Resource::tasks();
+        assert_eq!(tasks.object("a", "b"), "/apis/muster.dev/v1alpha1/namespaces/a/tasks/b");
+        assert_eq!(tasks.name_of("b"), "task.muster.dev/b");
+    }
+
+    #[test]
     fn kinds_of_the_core_group_have_no_group_in_path_and_name() {
         let mut namespace = sample("", "Namespace", "namespaces", "ns");
         namespace.namespaced = false;

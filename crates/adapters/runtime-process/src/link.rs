@@ -168,6 +168,7 @@ impl Link {
 
     /// The shepherd found something that the machine does not allow.
     pub(crate) fn observe_notice(&self, notice: String) {
+        tracing::warn!("{notice}");
         self.lock().notices.push(notice);
     }
 

@@ -252,6 +252,17 @@ impl Board {
         self.rooms.set_ahead(runtime, ahead);
     }
 
+    /// How many tasks stand where: with an attempt, first of their group, resting, asking for more than there is, and all.
+    pub fn census(&self) -> [(&'static str, usize); 5] {
+        [
+            ("active", self.rooms.taken() as usize),
+            ("offered", self.offered.len()),
+            ("resting", self.resting.len()),
+            ("unfit", self.unfit.len()),
+            ("all", self.slots.len()),
+        ]
+    }
+
     /// Where the tasks are stored that have an attempt.
     pub fn active_paths(&self) -> Vec<Arc<str>> {
         let active = self.entries().filter(|(_, entry)| entry.phase.is_active());

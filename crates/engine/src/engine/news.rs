@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use muster_ports::clock::Millis;
 use muster_ports::runtime::{Fact, Handle, Observation};
-use muster_tasks::progress::{self, Ignored};
+use muster_tasks::progress;
 use muster_tasks::reap::retention;
 use muster_tasks::view::{TaskView, parse_uid, state_of};
 use muster_types::State;
@@ -35,14 +35,15 @@ impl Engine {
         ripe
     }
 
-    /// The tasks that the news was about, in its order.
+    /// The tasks that the news was about, in its order, and how much of it was of no consequence.
     pub(super) fn apply_facts(
         &mut self,
         facts: &[Fact],
         edits: &mut Edits,
         now: Millis,
-    ) -> Vec<Option<Arc<str>>> {
+    ) -> (Vec<Option<Arc<str>>>, usize) {
         let mut concerned = Vec::with_capacity(facts.len());
+        let mut ignored = 0;
         for fact in facts {
             let handle = &fact.handle;
             let path = parse_uid(&handle.task).and_then(|uid| self.board.path_of(uid)).cloned();
@@ -72,14 +73,16 @@ impl Engine {
                     }
                     edit.mark();
                 }
-                Err(Ignored::OldAttempt) => tracing::debug!(%handle, "news of an older attempt is ignored"),
-                Err(Ignored::Refused(refused)) => tracing::debug!(%handle, %refused, "news is ignored"),
+                Err(why) => {
+                    ignored += 1;
+                    tracing::debug!(%handle, ?why, "news is ignored");
+                }
             }
             // The board counts on what is about to be committed; if that fails, the next look at the task puts it right.
             if let Some(view) = path.and_then(|path| TaskView::of(&edit.task, path)) {
                 self.board.observe(&view);
             }
         }
-        concerned
+        (concerned, ignored)
     }
 }

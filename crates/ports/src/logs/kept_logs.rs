@@ -1,7 +1,8 @@
 //! Logs of attempts that ended, where files are kept.
 //!
 //! `tasks/<uid>/logs/<attempt>/<container>/<base>` holds what was kept of a log; its name is the place of its first byte, later
-//! than 0 if the beginning was dropped. `times` beside it says when which part was written, where that is not one second.
+//! than 0 if the beginning was dropped. `times` beside it says when which part was written. A log that was written within one
+//! second needs no file for that: its name is `<base>@<second>`.
 
 use std::io::Write;
 use std::path::Path;
@@ -31,13 +32,14 @@ impl KeptLogs {
     fn find(&self, handle: &Handle, container: &str) -> Result<Kept, LogError> {
         let below = container_key(handle, container)?;
         let entries = self.blobs.list(&below)?;
-        let log = entries.iter().find_map(|entry| Some((entry.path.parse().ok()?, entry)));
-        let (first, entry) = log.ok_or(LogError::NotFound)?;
+        let log = entries.iter().find_map(|entry| Some((parse_name(&entry.path)?, entry)));
+        let ((first, second), entry) = log.ok_or(LogError::NotFound)?;
         let times = entries.iter().find(|entry| entry.path == TIMES);
         Ok(Kept {
             key: below.join(&entry.path)?,
             first,
             end: first + entry.size,
+            second,
             times: times.map(|times| Ok::<_, BlobError>((below.join(TIMES)?, times.size))).transpose()?,
         })
     }
@@ -48,6 +50,8 @@ struct Kept {
     key: BlobKey,
     first: u64,
     end: u64,
+    /// When all of it was written, if that was within one.
+    second: Option<i64>,
     times: Option<(BlobKey, u64)>,
 }
 
@@ -69,15 +73,31 @@ impl Logs for KeptLogs {
     }
 
     fn offset_at(&self, handle: &Handle, container: &str, time: Millis) -> Result<u64, LogError> {
-        let Kept { first, end, times, .. } = self.find(handle, container)?;
+        let Kept { first, end, second, times, .. } = self.find(handle, container)?;
         let times = match times {
-            None => LogTimes::default(),
+            None => LogTimes::new(second.map(|second| (second, first))),
             Some((key, size)) => {
                 let size = usize::try_from(size).unwrap_or(usize::MAX);
                 LogTimes::decode(&gone_is_not_found(self.blobs.read(&key, 0, size))?)
             }
         };
         Ok(times.offset_at(time, first, end))
+    }
+}
+
+/// The name of a log that begins at `first`.
+fn name(first: u64, times: &LogTimes) -> String {
+    match times.only_second() {
+        Some(second) => format!("{first}@{second}"),
+        None => first.to_string(),
+    }
+}
+
+/// Where a log begins, and the second in which it was written, by its name.
+fn parse_name(name: &str) -> Option<(u64, Option<i64>)> {
+    match name.split_once('@') {
+        Some((first, second)) => Some((first.parse().ok()?, Some(second.parse().ok()?))),
+        None => Some((name.parse().ok()?, None)),
     }
 }
 
@@ -104,7 +124,7 @@ pub fn keep_file(
     file: &Path,
 ) -> Result<(), BlobError> {
     keep_times(blobs, handle, container, times)?;
-    blobs.take(&container_key(handle, container)?.join(&first.to_string())?, file)
+    blobs.take(&container_key(handle, container)?.join(&name(first, times))?, file)
 }
 
 /// Keeps a whole log that comes in parts, the first of which begins at `first`; an empty part ends it. Nobody sees a part of
@@ -118,7 +138,7 @@ pub fn keep_parts(
     mut next: impl FnMut(u64) -> Result<Vec<u8>, LogError>,
 ) -> Result<(), LogError> {
     keep_times(blobs, handle, container, times)?;
-    let key = container_key(handle, container)?.join(&first.to_string())?;
+    let key = container_key(handle, container)?.join(&name(first, times))?;
     let mut writer = blobs.write(&key)?;
     let mut place = first;
     loop {

@@ -28,6 +28,11 @@ impl LogTimes {
         self.entries.len() > 1
     }
 
+    /// The second in which everything was written, if it was one.
+    pub fn only_second(&self) -> Option<i64> {
+        if let [(second, _)] = self.entries[..] { Some(second) } else { None }
+    }
+
     /// The first place that was written at or after a time, to the second; `end` if nothing was. A log of which no time is
     /// known counts as written later than any.
     pub fn offset_at(&self, time: Millis, first: u64, end: u64) -> u64 {
@@ -72,8 +77,10 @@ mod tests {
     #[test]
     fn a_log_without_times_is_given_whole() {
         assert_eq!(LogTimes::default().offset_at(Millis(1000), 7, 9), 7);
-        assert!(!LogTimes::new([(100, 0)]).is_needed());
-        assert!(LogTimes::new([(100, 0), (101, 1)]).is_needed());
+        let (one, two) = (LogTimes::new([(100, 0)]), LogTimes::new([(100, 0), (101, 1)]));
+        assert_eq!((one.is_needed(), one.only_second()), (false, Some(100)));
+        assert_eq!((two.is_needed(), two.only_second()), (true, None));
+        assert_eq!([one.offset_at(Millis(100_999), 0, 9), one.offset_at(Millis(101_000), 0, 9)], [0, 9]);
     }
 
     #[test]

@@ -37,6 +37,8 @@ mod mutation;
 #[cfg(test)]
 mod nesting;
 #[cfg(test)]
+mod parts;
+#[cfg(test)]
 mod replay;
 #[cfg(test)]
 mod reports;

@@ -113,6 +113,7 @@ impl Server {
             logs: Some(Arc::new(logs.clone())),
             explain: Some(Arc::new(explain.clone())),
             attempt_tokens: Some(attempts.clone()),
+            ..Parts::default()
         };
         let api = Api::new(registry.clone(), store.clone(), shared, settings, shutdown.clone(), parts);
         let admin = api.tokens().create("admin", Role::Admin, None, clock.now()).await.unwrap();

@@ -1,5 +1,6 @@
 use std::fs;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use muster_ports::blobs::{BlobError, BlobKey, Blobs, MemoryBlobs};
 use muster_ports::clock::{Clock, Millis, SystemClock};
@@ -27,9 +28,11 @@ async fn files_of_an_attempt_are_listed_and_removed_when_it_has_ended() {
     assert!(matches!(yard.runtime.logs().read(&handle("t"), "main", 0, 10), Err(LogError::NotFound)));
 }
 
+/// What is kept, without the second in which it was written.
 fn kept(blobs: &MemoryBlobs) -> Vec<(String, u64)> {
     let all = blobs.list(&BlobKey::of_task("t").expect("a test needs it")).expect("a test needs it");
-    all.into_iter().map(|entry| (entry.path, entry.size)).collect()
+    let plain = |path: &str| path.split_once('@').map_or(path, |(plain, _)| plain).to_owned();
+    all.into_iter().map(|entry| (plain(&entry.path), entry.size)).collect()
 }
 
 #[tokio::test]
@@ -51,6 +54,12 @@ async fn logs_of_an_ended_attempt_move_to_the_files_and_stay_readable() {
     }
     let empty = yard.runtime.logs().read(&handle("t"), "main", 0, 100).expect("a test needs it");
     assert_eq!(empty, LogPart::default(), "nothing of it is left where it ran");
+    let later = Millis(SystemClock.now().0 + 5000);
+    assert_eq!(
+        all.offset_at(&handle("t"), "main", later).expect("a test needs it"),
+        10,
+        "it is older than that"
+    );
     yard.runtime.remove(&handle("t")).expect("a test needs it");
     yard.runtime.keep_logs(&handle("t"), &*blobs).expect("a test needs it");
     assert_eq!(all.read(&handle("t"), "main", 5, 100).expect("a test needs it"), part);
@@ -105,6 +114,37 @@ async fn a_log_tells_when_it_was_written_while_it_is_live_and_after() {
         yard.runtime.keep_logs(&handle("t"), &*blobs).expect("a test needs it");
     }
     assert_eq!(kept(&blobs).len(), 2, "the log and its times");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_reads_while_a_log_moves_sees_all_of_it() {
+    let temp = tempdir().expect("a test needs it");
+    let mut small = settings(temp.path());
+    small.executor.log_max_bytes = 1000;
+    let mut yard = Yard::with(small);
+    let blobs = Arc::new(MemoryBlobs::default());
+    let all = AllLogs::new(Arc::new(yard.runtime.logs()), KeptLogs::new(blobs.clone()));
+    // Some are rotated, some are not.
+    for (task, lines) in (0..40).map(|index| (format!("t{index}"), if index % 2 == 0 { 500 } else { 5 })) {
+        yard.start(&task, &format!("seq -w 1 {lines}"));
+        yard.ending(&task).await;
+        let whole = all.read(&handle(&task), "main", 0, usize::MAX).expect("a test needs it");
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let mut last = false;
+                while !last {
+                    last = done.load(Ordering::SeqCst);
+                    let part = all.read(&handle(&task), "main", 0, usize::MAX).expect("it is always there");
+                    assert_eq!(part, whole);
+                }
+            });
+            yard.runtime.keep_logs(&handle(&task), &*blobs).expect("a test needs it");
+            yard.runtime.remove(&handle(&task)).expect("a test needs it");
+            done.store(true, Ordering::SeqCst);
+            reader.join().expect("the reader always sees all of it");
+        });
+    }
 }
 
 /// Files that can be kept nowhere.
