@@ -18,7 +18,9 @@ use muster_engine::engine::{Engine, Outside};
 use muster_engine::files::Keeper;
 use muster_engine::questions::{Explainer, Question};
 use muster_engine::run::run as run_engine;
+use muster_engine::schedules::run as run_schedules;
 use muster_engine::settings::{Ahead, Mint};
+use muster_engine::workflows::run as run_workflows;
 use muster_ports::blobs::Blobs;
 use muster_ports::clock::{Clock, SystemClock};
 use muster_ports::logs::{AllLogs, KeptLogs};
@@ -94,6 +96,8 @@ pub struct Server {
     serving: JoinHandle<()>,
     garbage: JoinHandle<()>,
     engine: Option<JoinHandle<()>>,
+    workflows: Option<JoinHandle<()>>,
+    schedules: Option<JoinHandle<()>>,
 }
 
 impl Server {
@@ -133,9 +137,11 @@ impl Server {
         let admin = write_access(data, &api, &url, ca.as_deref()).await?;
         let collecting = garbage::collect(store.clone(), registry, clock.clone(), shutdown.clone());
         let garbage = tokio::spawn(collecting);
+        let workflows = engine.is_some().then(|| tokio::spawn(run_workflows(store.clone(), clock.clone())));
+        let schedules = engine.is_some().then(|| tokio::spawn(run_schedules(store.clone(), clock.clone())));
         let engine = engine.map(|engine| tokio::spawn(engine.run()));
         let serving = tokio::spawn(serve(api, listener, listening, shutdown.clone()));
-        Ok(Self { url, admin, store, shutdown, serving, garbage, engine })
+        Ok(Self { url, admin, store, shutdown, serving, garbage, engine, workflows, schedules })
     }
 
     /// What asks it to stop.
@@ -148,10 +154,10 @@ impl Server {
         self.serving.await.context("the API server ended badly")?;
         self.shutdown.request();
         self.garbage.await.context("the garbage collector ended badly")?;
-        if let Some(engine) = self.engine {
-            // Its attempts end with it; their tasks are tried again by the next server.
-            engine.abort();
-            drop(engine.await);
+        for running in self.engine.into_iter().chain(self.workflows).chain(self.schedules) {
+            // Attempts end with the engine; their tasks are tried again by the next server.
+            running.abort();
+            drop(running.await);
         }
         self.store.close();
         tracing::info!("stopped");

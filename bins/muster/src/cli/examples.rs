@@ -49,6 +49,7 @@ Examples:
   muster wait a b --for state=Running --timeout 30s
   muster wait -l muster.dev/array=k7x2m              all tasks of an array
   muster wait --all
+  muster wait job/nightly --timeout 1h
 
 The exit code is 1 if a task failed, was canceled or deleted, can no longer get there, or the time was over.";
 
@@ -58,6 +59,7 @@ Examples:
   muster watch                            all tasks of the namespace
   muster watch build-x7k2p                one, until it has ended
   muster watch -l muster.dev/array=k7x2m
+  muster watch job/nightly                its groups as a tree, until it has ended
 
 On a terminal it is a table that is drawn anew; otherwise each change is a line.";
 
@@ -67,6 +69,7 @@ Examples:
   muster cancel build-x7k2p
   muster cancel -l muster.dev/array=k7x2m --wait
   muster cancel --all
+  muster cancel job/nightly
 
 Tasks that have ended stay as they are.";
 
@@ -75,8 +78,11 @@ pub const RETRY: &str = "\
 Examples:
   muster retry build-x7k2p                 a new task like it; prints its name
   muster retry -l muster.dev/array=k7x2m   those of an array that failed or were canceled
+  muster retry job/nightly                 a new job with what did not succeed; prints its name
 
-The new task names the old one in the annotation muster.dev/retry-of.";
+The new task or job names the old one in the annotation muster.dev/retry-of. The new job has the groups that did not
+succeed and those that depend on them. Of a batch or of replicas only the tasks that did not succeed run again, with
+the MUSTER_INDEX they had; a pipeline goes on with the first that did not succeed.";
 
 /// Of `explain`.
 pub const EXPLAIN: &str = "\
@@ -159,3 +165,13 @@ Examples:
   muster completion bash > ~/.local/share/bash-completion/completions/muster
   muster completion zsh > ~/.zfunc/_muster
   muster completion fish > ~/.config/fish/completions/muster.fish";
+
+/// Of `schedule`.
+pub const SCHEDULE: &str = "\
+Examples:
+  muster schedule preview nightly                        the next 20 times, in its zone and in UTC
+  muster schedule preview --spec 'R5/T01:00:00/PT1H'     how a timeSpec is understood; no server is asked
+  muster schedule run nightly                            make a run now, beside its times
+  muster schedule backfill nightly --from 2026-11-01T00:00:00Z --to 2026-11-08T00:00:00Z
+
+A run made for a time has a name that follows from it, so a backfill makes no run twice while the first is kept.";

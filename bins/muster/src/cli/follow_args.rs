@@ -32,7 +32,7 @@ pub struct LogsArgs {
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("which").args(["tasks", "selector", "all"]).required(true))]
 pub struct WhichTasks {
-    /// Names of the tasks
+    /// Names of the tasks, or job/NAME or taskgroup/NAME
     #[arg(value_name = "TASK")]
     pub tasks: Vec<String>,
     /// Tasks with these labels, such as muster.dev/array=k7x2m
@@ -59,7 +59,7 @@ pub struct WaitArgs {
 /// Flags of `watch`.
 #[derive(Debug, Args)]
 pub struct WatchArgs {
-    /// Name of one task [default: all of the namespace]
+    /// Name of one task, or job/NAME or taskgroup/NAME [default: all tasks of the namespace]
     #[arg(value_name = "TASK", conflicts_with = "selector")]
     pub task: Option<String>,
     /// Tasks with these labels
@@ -81,7 +81,7 @@ pub struct CancelArgs {
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("which").args(["tasks", "selector"]).required(true))]
 pub struct RetryArgs {
-    /// Names of the tasks
+    /// Names of the tasks, or job/NAME
     #[arg(value_name = "TASK")]
     pub tasks: Vec<String>,
     /// Tasks with these labels that have failed or were canceled

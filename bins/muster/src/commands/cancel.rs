@@ -11,6 +11,7 @@ use super::session::Session;
 use super::task_names::all_bare;
 use super::tracking::name_of;
 use super::which_tasks::{AT_ONCE, check_names, list};
+use super::work::Work;
 use crate::cli::{CancelArgs, Globals, state_of};
 use crate::output::progress::Progress;
 use crate::output::streams;
@@ -26,6 +27,9 @@ enum Canceled {
 /// Cancels what was asked for.
 pub async fn run(globals: &Globals, args: &CancelArgs) -> anyhow::Result<ExitCode> {
     let session = Session::open(globals).await?;
+    if let Some(works) = Work::parse_all("cancel", &args.which.tasks)? {
+        return cancel_works(&session, &works, args.wait).await;
+    }
     let names = all_bare(&args.which.tasks);
     let tasks = if names.is_empty() {
         let mut tasks = list(&session, args.which.selector.as_deref()).await?;
@@ -64,6 +68,27 @@ pub async fn run(globals: &Globals, args: &CancelArgs) -> anyhow::Result<ExitCod
     }
     progress.clear();
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Cancels jobs and groups, and waits for their end if that is asked for.
+async fn cancel_works(session: &Session, works: &[Work], wait: bool) -> anyhow::Result<ExitCode> {
+    for work in works {
+        let name = &work.name;
+        let before = work.get(session).await?;
+        if state_of(&before).is_terminal() {
+            streams::report(format!("{name} had ended as {}", state_of(&before)))?;
+            continue;
+        }
+        let change = json!({"spec": {"cancel": true}});
+        session.client.patch(&work.resource, session.namespace(), name, &change).await?;
+        if wait {
+            let ended = work.wait_for_end(session).await?;
+            streams::report(format!("{name} ended as {}", state_of(&ended)))?;
+        } else {
+            streams::report(format!("{name} canceling"))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn cancel(session: &Session, task: &Value, wait: bool) -> anyhow::Result<Canceled> {

@@ -16,7 +16,9 @@ mod new_task;
 mod outcome;
 mod report;
 mod retry;
+mod retry_job;
 mod run;
+mod schedule;
 mod session;
 mod submit;
 mod targets;
@@ -26,7 +28,10 @@ mod tracking;
 mod version;
 mod wait;
 mod watch;
+mod watch_work;
 mod which_tasks;
+mod work;
+mod work_tree;
 
 use std::process::ExitCode;
 
@@ -64,6 +69,7 @@ pub fn carry_out(globals: &Globals, command: Command) -> anyhow::Result<ExitCode
             Command::Get(args) => get::run(globals, &args).await,
             Command::Describe(args) => describe::run(globals, &args).await,
             Command::Delete(args) => delete::run(globals, &args).await,
+            Command::Schedule(command) => schedule::run(globals, &command).await,
             Command::Kubeconfig(args) => kubeconfig::run(globals, &args),
             Command::Token(command) => token::run(globals, command).await,
             Command::Completion { shell } => completion::run(shell),

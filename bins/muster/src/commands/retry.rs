@@ -5,16 +5,21 @@ use std::process::ExitCode;
 use futures_util::{StreamExt as _, stream};
 use muster_types::State;
 
+use super::retry_job;
 use super::session::Session;
 use super::task_names::{all_bare, explain_missing};
 use super::tracking::name_of;
 use super::which_tasks::{AT_ONCE, list};
+use super::work::Work;
 use crate::cli::{Globals, RetryArgs, state_of};
 use crate::output::streams;
 
 /// Makes new tasks and prints their names.
 pub async fn run(globals: &Globals, args: &RetryArgs) -> anyhow::Result<ExitCode> {
     let session = Session::open(globals).await?;
+    if let Some(works) = Work::parse_all("retry", &args.tasks)? {
+        return retry_job::run(&session, &works).await;
+    }
     let mut names = all_bare(&args.tasks);
     if names.is_empty() {
         let tasks = list(&session, args.selector.as_deref()).await?;

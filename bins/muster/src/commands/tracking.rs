@@ -27,6 +27,8 @@ pub struct Tracking<'a> {
     pub client: &'a Client,
     /// Where they are.
     pub namespace: &'a str,
+    /// What they are.
+    pub resource: Resource,
     /// Which ones.
     pub selectors: Selectors,
 }
@@ -34,21 +36,26 @@ pub struct Tracking<'a> {
 impl<'a> Tracking<'a> {
     /// One task.
     pub fn one(client: &'a Client, namespace: &'a str, name: &str) -> Self {
+        Self::one_of(client, namespace, Resource::tasks(), name)
+    }
+
+    /// One object of a resource.
+    pub fn one_of(client: &'a Client, namespace: &'a str, resource: Resource, name: &str) -> Self {
         let fields = Some(format!("metadata.name={name}"));
-        Self { client, namespace, selectors: Selectors { labels: None, fields } }
+        Self { client, namespace, resource, selectors: Selectors { labels: None, fields } }
     }
 
     /// The tasks of a selector; none is all.
     pub fn selected(client: &'a Client, namespace: &'a str, labels: Option<String>) -> Self {
-        Self { client, namespace, selectors: Selectors { labels, fields: None } }
+        let resource = Resource::tasks();
+        Self { client, namespace, resource, selectors: Selectors { labels, fields: None } }
     }
 
     /// Now, as a place in the changes.
     pub async fn now(&self) -> anyhow::Result<String> {
         let page = PageRequest { limit: 1, from: None };
         let scope = Scope::Namespace(self.namespace);
-        let tasks = Resource::tasks();
-        let page = self.client.list(&tasks, scope, &self.selectors, Form::Metadata, page).await?;
+        let page = self.client.list(&self.resource, scope, &self.selectors, Form::Metadata, page).await?;
         Ok(page.revision)
     }
 
@@ -79,10 +86,9 @@ impl<'a> Tracking<'a> {
         mut alive: BTreeSet<String>,
         mut see: impl FnMut(Seen<'_>) -> anyhow::Result<ControlFlow<()>>,
     ) -> anyhow::Result<()> {
-        let tasks = Resource::tasks();
         let scope = Scope::Namespace(self.namespace);
         let selectors = self.selectors.clone();
-        let mut follow = Follow::new(self.client, &tasks, scope, selectors, Form::Objects, revision);
+        let mut follow = Follow::new(self.client, &self.resource, scope, selectors, Form::Objects, revision);
         loop {
             let seen = match follow.next().await? {
                 News::Changed(Change::Present, task) => {
@@ -120,16 +126,16 @@ impl<'a> Tracking<'a> {
         let before = std::mem::take(alive);
         let mut enough = false;
         let scope = Scope::Namespace(self.namespace);
-        let tasks = Resource::tasks();
-        let listed = each_page(self.client, &tasks, scope, &self.selectors, Form::Objects, None, |page| {
-            let items = page.document["items"].as_array().map(Vec::as_slice).unwrap_or_default();
-            for task in items {
-                alive.insert(name_of(task).to_owned());
-                enough = enough || see(Seen::Task(task))?.is_break();
-            }
-            Ok(())
-        })
-        .await?;
+        let listed =
+            each_page(self.client, &self.resource, scope, &self.selectors, Form::Objects, None, |page| {
+                let items = page.document["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+                for task in items {
+                    alive.insert(name_of(task).to_owned());
+                    enough = enough || see(Seen::Task(task))?.is_break();
+                }
+                Ok(())
+            })
+            .await?;
         for gone in before.difference(alive) {
             enough = enough || see(Seen::Gone(gone))?.is_break();
         }

@@ -12,12 +12,16 @@ use super::session::Session;
 use super::task_names::all_bare;
 use super::tracking::{Seen, Tracking, name_of};
 use super::which_tasks::check_names;
+use super::work::Work;
 use crate::cli::{Globals, Goal, Reached, WaitArgs, state_of};
 use crate::output::streams;
 
 /// Waits for what was asked for.
 pub async fn run(globals: &Globals, args: &WaitArgs) -> anyhow::Result<ExitCode> {
     let session = Session::open(globals).await?;
+    if let Some(works) = Work::parse_all("wait", &args.which.tasks)? {
+        return wait_for_works(&session, &works, args).await;
+    }
     let names = all_bare(&args.which.tasks);
     if args.goal != Goal::Deleted {
         check_names(&session, &names).await?;
@@ -61,6 +65,39 @@ pub async fn run(globals: &Globals, args: &WaitArgs) -> anyhow::Result<ExitCode>
         }
     }
     Ok(if waiting.failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Waits for jobs and groups, one after the other.
+async fn wait_for_works(session: &Session, works: &[Work], args: &WaitArgs) -> anyhow::Result<ExitCode> {
+    let mut failed = false;
+    let all = async {
+        for work in works {
+            if args.goal != Goal::Deleted {
+                work.get(session).await?;
+            }
+            let mut waiting = Waiting { goal: args.goal.clone(), ..Waiting::default() };
+            waiting.open.insert(work.name.clone(), false);
+            let see = |seen: Seen<'_>| {
+                match seen {
+                    Seen::Task(object) => waiting.see(object)?,
+                    Seen::Gone(name) => waiting.see_gone(name)?,
+                    Seen::Listed => waiting.miss()?,
+                }
+                Ok(if waiting.open.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            };
+            work.track(session).run(see).await?;
+            failed |= waiting.failed;
+        }
+        anyhow::Ok(())
+    };
+    match args.timeout {
+        None => all.await?,
+        Some(timeout) => match tokio::time::timeout(timeout.as_std(), all).await {
+            Ok(ended) => ended?,
+            Err(_) => anyhow::bail!("waited {timeout} in vain; `muster watch job/NAME` shows how far it is"),
+        },
+    }
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 struct Waiting {

@@ -11,7 +11,9 @@ use serde_json::Value;
 use super::session::Session;
 use super::task_names::bare;
 use super::tracking::{Seen, Tracking, name_of};
+use super::watch_work;
 use super::which_tasks::check_names;
+use super::work::Work;
 use crate::cli::{Globals, WatchArgs, state_of};
 use crate::output::table::{align, plain};
 use crate::output::{age, streams};
@@ -21,6 +23,9 @@ const MESSAGE: usize = 60;
 
 /// Shows tasks until stopped, or one until it has ended.
 pub async fn run(globals: &Globals, args: &WatchArgs) -> anyhow::Result<ExitCode> {
+    if let Some(work) = args.task.as_deref().and_then(Work::parse) {
+        return watch_work::run(globals, &work).await;
+    }
     let session = Session::open(globals).await?;
     let (client, namespace) = (&session.client, session.namespace());
     let one = args.task.as_deref().map(bare);

@@ -72,7 +72,18 @@ impl Client {
         name: &str,
         change: &Value,
     ) -> Result<Value, ClientError> {
-        let path = Resource::tasks().object(namespace, name);
+        self.patch(&Resource::tasks(), namespace, name, change).await
+    }
+
+    /// Changes an object by a merge patch.
+    pub async fn patch(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+        change: &Value,
+    ) -> Result<Value, ClientError> {
+        let path = resource.object(namespace, name);
         let query = Query::default().with("fieldManager", "muster");
         let ask = Ask {
             query,

@@ -24,8 +24,6 @@ use muster_types::Timestamp;
 use thiserror::Error;
 
 use crate::cron::Cron;
-#[cfg(test)]
-pub(crate) use calendar::show_civil;
 pub(crate) use calendar::{civil_parts, days_in_month, days_of_date};
 use interval::Interval;
 use series::Series;

@@ -6,6 +6,7 @@
 
 mod backlog;
 mod clients;
+mod dag;
 mod fan_out;
 mod kube_peer;
 mod limits;
@@ -23,6 +24,7 @@ const USAGE: &str = "usage: bench NAME [--quick] [--no-write]
 
   submit   durable creates, lists, watch fan-out, memory and start-up of the API server
   tasks    10 000 tasks of `true`, beside the bare limit, GNU parallel and HyperQueue
+  dag      a fan-out of 10 000 and a chain of 1 000, beside HyperQueue
   backlog  what a queue of up to a million tasks costs
   plan     the pure planner alone: placements per second
   creates  only the creates of one client count (--clients N, --count N), for a profiler
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.first().map(String::as_str) {
         Some("submit") => submit::run(has("--quick"), !has("--no-write")),
         Some("tasks") => tasks::run(has("--quick"), !has("--no-write")),
+        Some("dag") => dag::run(has("--quick"), !has("--no-write")),
         Some("backlog") => backlog::run(has("--quick"), !has("--no-write")),
         Some("plan") => planner::run(!has("--no-write")),
         Some("creates") => {

@@ -23,6 +23,17 @@ impl Strategy for ScheduleSpec {
         }
     }
 
+    /// A selector that was filled in follows the labels it was filled in from.
+    fn prepare_change(old: &Schedule, new: &mut Schedule, _user: &str) {
+        let filled_in = template_labels(&old.spec) == Some(&old.spec.selector);
+        if filled_in
+            && new.spec.selector == old.spec.selector
+            && let Some(labels) = template_labels(&new.spec)
+        {
+            new.spec.selector = labels.clone();
+        }
+    }
+
     fn validate(schedule: &Schedule, causes: &mut Causes) {
         validate_times(&schedule.spec, causes);
         validate_template(schedule, causes);

@@ -49,4 +49,6 @@ mod server;
 #[cfg(test)]
 mod watching;
 #[cfg(test)]
+mod workflows;
+#[cfg(test)]
 mod writing;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use muster_types::Timestamp;
 
-use super::calendar::{DAY, add_months_and_days, show_civil};
+use super::calendar::{DAY, add_months_and_days};
 use super::iso_duration::IsoDuration;
 use super::zone::Zone;
 
@@ -131,14 +131,7 @@ impl fmt::Display for Series {
         if let Some(count) = self.count {
             write!(f, "{count}")?;
         }
-        let offset = self.zone.offset_at(self.anchor);
-        let mut anchor = show_civil(self.anchor + offset);
-        if offset == 0 {
-            anchor.push('Z');
-        } else {
-            let (sign, size) = (if offset < 0 { '-' } else { '+' }, offset.abs());
-            anchor += &format!("{sign}{:02}:{:02}", size / 3600, size / 60 % 60);
-        }
+        let anchor = self.zone.show(self.anchor);
         match (self.step, self.anchor_is) {
             (None, _) => write!(f, "/{anchor}"),
             (Some(step), AnchorIs::First) => write!(f, "/{anchor}/{step}"),

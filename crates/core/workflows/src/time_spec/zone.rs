@@ -5,7 +5,7 @@
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone, TimeZoneDatabase};
 
-use super::calendar::{DAY, civil_parts};
+use super::calendar::{DAY, civil_parts, show_civil};
 
 /// A zone, or a fixed distance from UTC.
 #[derive(Debug, Clone)]
@@ -75,6 +75,19 @@ impl Zone {
         }
     }
 
+    /// What the clock shows at a moment, with its distance from UTC.
+    pub fn show(&self, second: i64) -> String {
+        let offset = self.offset_at(second);
+        let mut shown = show_civil(second + offset);
+        if offset == 0 {
+            shown.push('Z');
+        } else {
+            let (sign, size) = (if offset < 0 { '-' } else { '+' }, offset.abs());
+            shown += &format!("{sign}{:02}:{:02}", size / 3600, size / 60 % 60);
+        }
+        shown
+    }
+
     /// The first moment after this one at which the clock is changed.
     pub fn change_after(&self, second: i64) -> Option<i64> {
         let Rules::Changing(zone) = &self.0 else { return None };
@@ -125,7 +138,7 @@ fn date_time(civil: i64) -> Option<DateTime> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time_spec::{days_of_date, show_civil};
+    use crate::time_spec::days_of_date;
 
     fn berlin() -> Zone {
         Zone::named("Europe/Berlin").unwrap()
