@@ -36,7 +36,9 @@ pub fn to_schedule(document: &Value) -> Result<Value, String> {
     if let (None, Some(labels)) = (metadata.get("labels"), document.get("labels")) {
         metadata["labels"] = labels.clone();
     }
-    Ok(json!({"apiVersion": "muster.dev/v1alpha1", "kind": "Schedule", "metadata": metadata, "spec": schedule}))
+    Ok(
+        json!({"apiVersion": "muster.dev/v1alpha1", "kind": "Schedule", "metadata": metadata, "spec": schedule}),
+    )
 }
 
 /// A pod template, as the task that is made of it.
@@ -90,7 +92,10 @@ mod tests {
         assert_eq!(schedule.metadata.name, "myjob-controller");
         assert_eq!(schedule.spec.schedule_policy.max_restart, Some(2));
         let template = schedule.spec.template.unwrap();
-        assert_eq!((template.spec.containers[0].image.as_str(), template.metadata.labels["name"].as_str()), ("app/job", "myjob"));
+        assert_eq!(
+            (template.spec.containers[0].image.as_str(), template.metadata.labels["name"].as_str()),
+            ("app/job", "myjob")
+        );
     }
 
     #[test]
@@ -105,7 +110,10 @@ mod tests {
                 },
             },
         }));
-        assert_eq!((schedule.metadata.namespace.as_str(), schedule.spec.schedule_policy.skip_outdated), ("n", Some(false)));
+        assert_eq!(
+            (schedule.metadata.namespace.as_str(), schedule.spec.schedule_policy.skip_outdated),
+            ("n", Some(false))
+        );
         assert!(schedule.spec.template.unwrap().spec.containers[0].leading);
         let by_name = read(&json!({
             "kind": "JobController", "metadata": {"name": "a"},
@@ -118,7 +126,10 @@ mod tests {
     fn what_has_no_place_in_a_schedule_is_named() {
         let with = |spec: Value| to_schedule(&json!({"kind": "JobController", "spec": spec})).unwrap_err();
         assert!(with(json!({"replicas": 2})).contains("replicas"));
-        assert!(with(json!({"template": {"spec": {"containers": [{"name": "a", "ports": []}]}}})).contains("ports"));
+        assert!(
+            with(json!({"template": {"spec": {"containers": [{"name": "a", "ports": []}]}}}))
+                .contains("ports")
+        );
         assert!(with(json!({"template": {}})).contains("containers"));
         assert!(to_schedule(&json!({"kind": "JobController"})).unwrap_err().contains("desiredState"));
     }

@@ -20,5 +20,5 @@ pub mod run;
 pub mod schedules;
 pub mod settings;
 mod start;
-pub mod workflows;
 mod telemetry;
+pub mod workflows;

@@ -140,7 +140,8 @@ async fn read(session: &Session, name: &str) -> anyhow::Result<Schedule> {
 
 fn times_of(schedule: &Schedule) -> anyhow::Result<Occurrences> {
     let name = &schedule.metadata.name;
-    let times = occurrences_of(schedule).map_err(|why| anyhow::anyhow!("the times of {name} cannot be read: {why}"))?;
+    let times = occurrences_of(schedule)
+        .map_err(|why| anyhow::anyhow!("the times of {name} cannot be read: {why}"))?;
     times.with_context(|| format!("{name} has triggers and no times"))
 }
 
