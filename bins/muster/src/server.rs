@@ -18,6 +18,7 @@ use muster_engine::engine::{Engine, Outside};
 use muster_engine::files::Keeper;
 use muster_engine::questions::{Explainer, Question};
 use muster_engine::run::run as run_engine;
+use muster_engine::schedules::run as run_schedules;
 use muster_engine::settings::{Ahead, Mint};
 use muster_engine::workflows::run as run_workflows;
 use muster_ports::blobs::Blobs;
@@ -103,6 +104,7 @@ pub struct Server {
     garbage: JoinHandle<()>,
     engine: Option<JoinHandle<()>>,
     workflows: Option<JoinHandle<()>>,
+    schedules: Option<JoinHandle<()>>,
 }
 
 impl Server {
@@ -143,9 +145,10 @@ impl Server {
         let collecting = garbage::collect(store.clone(), registry, clock.clone(), shutdown.clone());
         let garbage = tokio::spawn(collecting);
         let workflows = engine.is_some().then(|| tokio::spawn(run_workflows(store.clone(), clock.clone())));
+        let schedules = engine.is_some().then(|| tokio::spawn(run_schedules(store.clone(), clock.clone())));
         let engine = engine.map(|engine| tokio::spawn(engine.run()));
         let serving = tokio::spawn(serve(api, listener, listening, shutdown.clone()));
-        Ok(Self { url, admin, store, shutdown, serving, garbage, engine, workflows })
+        Ok(Self { url, admin, store, shutdown, serving, garbage, engine, workflows, schedules })
     }
 
     /// What asks it to stop.
@@ -158,7 +161,7 @@ impl Server {
         self.serving.await.context("the API server ended badly")?;
         self.shutdown.request();
         self.garbage.await.context("the garbage collector ended badly")?;
-        for running in self.engine.into_iter().chain(self.workflows) {
+        for running in self.engine.into_iter().chain(self.workflows).chain(self.schedules) {
             // Attempts end with the engine; their tasks are tried again by the next server.
             running.abort();
             drop(running.await);
