@@ -20,6 +20,8 @@ const KUBECTL_VERSION: &str = "1.37.1";
 const OLD_KUBECTL_VERSION: &str = "1.20";
 const PYTHON_CLIENT_VERSION: &str = "37.0.2";
 const PYYAML_VERSION: &str = "6.0.3";
+/// Other readings of times: repeating intervals, cron, and the zones they are in.
+const TIME_WHEELS: [&str; 3] = ["metomi-isodatetime==1!3.2.0", "cronsim==2.8", "tzdata==2026.6"];
 const HYPERQUEUE_VERSION: &str = "0.27.0";
 
 /// What a tool is needed for.
@@ -203,12 +205,14 @@ fn locate_old_kubectl(tool: &Tool, cache: &Path) -> Result<PathBuf> {
 }
 
 fn locate_python(tool: &Tool, cache: &Path) -> Result<PathBuf> {
-    let dir = cache.join(format!("python-kubernetes-{PYTHON_CLIENT_VERSION}"));
+    let dir = cache.join(format!("python-kubernetes-{PYTHON_CLIENT_VERSION}-times"));
     let python = dir.join("bin/python");
     install_once(&dir, &format!("Python client kubernetes {PYTHON_CLIENT_VERSION}"), || {
         let wheels = [format!("kubernetes=={PYTHON_CLIENT_VERSION}"), format!("pyyaml=={PYYAML_VERSION}")];
-        venv::create(&dir, &wheels.each_ref().map(String::as_str))?;
-        run::quietly(Command::new(&python).args(["-c", "import kubernetes, yaml"])).map(drop)
+        let wheels: Vec<&str> = wheels.iter().map(String::as_str).chain(TIME_WHEELS).collect();
+        venv::create(&dir, &wheels)?;
+        let all = "import kubernetes, yaml, metomi.isodatetime, cronsim";
+        run::quietly(Command::new(&python).args(["-c", all])).map(drop)
     })
     .with_context(|| or_set(tool))?;
     Ok(python)

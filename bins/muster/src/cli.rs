@@ -7,6 +7,7 @@ mod goal;
 mod object_args;
 mod queue_args;
 mod report_args;
+mod schedule_args;
 mod task_args;
 
 use std::net::IpAddr;
@@ -22,6 +23,7 @@ pub use goal::{Goal, Reached, state_of};
 pub use object_args::{ApplyArgs, Cascade, DeleteArgs, DescribeArgs, GetArgs, Output, SelectArgs};
 pub use queue_args::QueueArgs;
 pub use report_args::{BucketCommand, ReportAdd, ReportArgs, ReportCommand};
+pub use schedule_args::{ScheduleCommand, ScheduleTimes};
 pub use task_args::{MadeOutput, RunArgs, SubmitArgs, TaskArgs};
 
 /// The control plane for work that ends.
@@ -112,6 +114,9 @@ pub enum Command {
     /// Delete objects
     #[command(after_help = examples::DELETE)]
     Delete(DeleteArgs),
+    /// Show the times of a schedule, make a run now, or make runs for times in the past
+    #[command(subcommand, after_help = examples::SCHEDULE)]
+    Schedule(ScheduleCommand),
     /// Print the kubeconfig of the server in the data directory, secret included
     #[command(after_help = examples::KUBECONFIG)]
     Kubeconfig(KubeconfigArgs),

@@ -3,6 +3,7 @@
 mod cli;
 mod commands;
 mod data_dir;
+mod job_controller;
 mod machine;
 mod manifests;
 mod output;

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow, bail};
 use serde_json::Value;
 
+use crate::job_controller::{is_job_controller, to_schedule};
+
 /// What a file with objects is called.
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 /// Largest file.
@@ -257,6 +259,7 @@ fn expand(place: Place, document: Value, manifests: &mut Vec<Manifest>) {
 }
 
 fn object(document: Value) -> Result<Object, String> {
+    let document = if is_job_controller(&document) { to_schedule(&document)? } else { document };
     let Value::Object(fields) = &document else {
         return Err("not an object with apiVersion, kind and metadata".to_owned());
     };

@@ -18,6 +18,7 @@ use muster_engine::engine::{Engine, Outside};
 use muster_engine::files::Keeper;
 use muster_engine::questions::{Explainer, Question};
 use muster_engine::run::run as run_engine;
+use muster_engine::schedules::run as run_schedules;
 use muster_engine::settings::{Ahead, Mint};
 use muster_engine::workflows::run as run_workflows;
 use muster_ports::blobs::Blobs;
@@ -30,7 +31,7 @@ use muster_runtime_process::ProcessRuntime;
 use muster_store_sql::SqliteLog;
 use muster_tasks::capacity::Capacity;
 use muster_tasks::render::Token;
-use muster_types::{Quantity, Task};
+use muster_types::{Millis, Quantity, Task};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 use tokio::task::JoinHandle;
@@ -60,6 +61,7 @@ pub struct Options<'a> {
 pub struct EngineOptions {
     queue: QueueArgs,
     base_env: Vec<(String, String)>,
+    only_since: Option<Millis>,
 }
 
 impl EngineOptions {
@@ -79,7 +81,13 @@ impl EngineOptions {
             }
             _ => {}
         }
-        Self { queue, base_env }
+        Self { queue, base_env, only_since: None }
+    }
+
+    /// Starts no tasks that were made before: somebody else will.
+    #[must_use]
+    pub fn only_since(self, time: Millis) -> Self {
+        Self { only_since: Some(time), ..self }
     }
 }
 
@@ -96,6 +104,7 @@ pub struct Server {
     garbage: JoinHandle<()>,
     engine: Option<JoinHandle<()>>,
     workflows: Option<JoinHandle<()>>,
+    schedules: Option<JoinHandle<()>>,
 }
 
 impl Server {
@@ -136,9 +145,10 @@ impl Server {
         let collecting = garbage::collect(store.clone(), registry, clock.clone(), shutdown.clone());
         let garbage = tokio::spawn(collecting);
         let workflows = engine.is_some().then(|| tokio::spawn(run_workflows(store.clone(), clock.clone())));
+        let schedules = engine.is_some().then(|| tokio::spawn(run_schedules(store.clone(), clock.clone())));
         let engine = engine.map(|engine| tokio::spawn(engine.run()));
         let serving = tokio::spawn(serve(api, listener, listening, shutdown.clone()));
-        Ok(Self { url, admin, store, shutdown, serving, garbage, engine, workflows })
+        Ok(Self { url, admin, store, shutdown, serving, garbage, engine, workflows, schedules })
     }
 
     /// What asks it to stop.
@@ -151,7 +161,7 @@ impl Server {
         self.serving.await.context("the API server ended badly")?;
         self.shutdown.request();
         self.garbage.await.context("the garbage collector ended badly")?;
-        for running in self.engine.into_iter().chain(self.workflows) {
+        for running in self.engine.into_iter().chain(self.workflows).chain(self.schedules) {
             // Attempts end with the engine; their tasks are tried again by the next server.
             running.abort();
             drop(running.await);
@@ -253,6 +263,7 @@ fn prepare_engine(
         reap: asked.reap_settings(),
         processes: Capacity { slots, cpu_millis: Some(cpu), memory },
         ahead: Ahead::Measured,
+        only_since: wanted.only_since,
         base_env: reach.env(&wanted.base_env),
         url: reach.url,
         work_root: attempts.display().to_string(),

@@ -18,6 +18,7 @@ mod report;
 mod retry;
 mod retry_job;
 mod run;
+mod schedule;
 mod session;
 mod submit;
 mod targets;
@@ -68,6 +69,7 @@ pub fn carry_out(globals: &Globals, command: Command) -> anyhow::Result<ExitCode
             Command::Get(args) => get::run(globals, &args).await,
             Command::Describe(args) => describe::run(globals, &args).await,
             Command::Delete(args) => delete::run(globals, &args).await,
+            Command::Schedule(command) => schedule::run(globals, &command).await,
             Command::Kubeconfig(args) => kubeconfig::run(globals, &args),
             Command::Token(command) => token::run(globals, command).await,
             Command::Completion { shell } => completion::run(shell),

@@ -18,6 +18,7 @@ mod readme;
 mod report;
 mod retry;
 mod run;
+mod schedule;
 mod submit;
 mod token;
 mod up;

@@ -59,6 +59,13 @@ impl Causes {
         self.0.push(Cause { reason: "FieldValueRequired", message, field: field.into() });
     }
 
+    /// Adds what is wrong with a part that is checked as if it stood alone.
+    pub fn extend_below(&mut self, place: &str, found: Self) {
+        self.0.extend(
+            found.0.into_iter().map(|cause| Cause { field: format!("{place}.{}", cause.field), ..cause }),
+        );
+    }
+
     /// A field must not be given or changed now.
     pub fn forbidden(&mut self, field: impl Into<String>, why: impl fmt::Display) {
         let message = format!("Forbidden: {why}");

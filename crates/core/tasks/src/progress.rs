@@ -140,7 +140,7 @@ pub fn observe_ended(
             Ok(())
         }
         Some(failure) => {
-            let words = describe(failure, failed, ending.cause);
+            let words = describe(failure, failed, ending);
             fail(task, failure, &words, now)?;
             Ok(())
         }
@@ -296,10 +296,13 @@ fn fail(task: &mut Task, failure: Failure, words: &str, now: Millis) -> Result<(
     Ok(())
 }
 
-/// Once, and only if killed, unless the task says otherwise. Losing the executor has a limit of its own.
+/// Once, and only if killed, unless the task says otherwise. Losing the executor has a limit of its own, unless `retry.on`
+/// names it: then one limit is over all of them.
 fn may_retry(task: &Task, failure: Failure) -> bool {
     let retry = &task.spec.retry;
-    if failure == Failure::ExecutorLost {
+    let on = retry.on.as_deref().unwrap_or(&[RetryOn::Killed]);
+    let counts_lost = on.contains(&RetryOn::ExecutorLost);
+    if failure == Failure::ExecutorLost && !counts_lost {
         return task.status.lost < retry.lost_limit.unwrap_or(3);
     }
     let named = match failure {
@@ -309,8 +312,8 @@ fn may_retry(task: &Task, failure: Failure) -> bool {
         Failure::StartFailed => RetryOn::StartFailed,
         Failure::ExecutorLost => RetryOn::ExecutorLost,
     };
-    let on = retry.on.as_deref().unwrap_or(&[RetryOn::Killed]);
-    on.contains(&named) && task.status.retries < retry.limit.unwrap_or(1)
+    let used = task.status.retries + if counts_lost { task.status.lost } else { 0 };
+    on.contains(&named) && used < retry.limit.unwrap_or(1)
 }
 
 /// Seconds to wait before the next try.
@@ -369,8 +372,8 @@ fn attach_logs(task: &mut Task, containers: &[ContainerEnding], suffix: &str) {
     }
 }
 
-fn describe(failure: Failure, failed: Option<&ContainerEnding>, cause: Cause) -> String {
-    match (failure, failed, cause) {
+fn describe(failure: Failure, failed: Option<&ContainerEnding>, ending: &Ending) -> String {
+    let words = match (failure, failed, ending.cause) {
         (Failure::Timeout, ..) => "Task terminated: Task timeout".to_owned(),
         (_, _, Cause::LogFailed) => "the log could not be written".to_owned(),
         (Failure::Killed, Some(container), _) => format!("Container ({}) failed: Killed", container.name),
@@ -378,6 +381,10 @@ fn describe(failure: Failure, failed: Option<&ContainerEnding>, cause: Cause) ->
             format!("Container ({}) failed: exit code {}", container.name, container.exit_code)
         }
         (_, None, _) => "the attempt was stopped".to_owned(),
+    };
+    match ending.message.as_deref() {
+        Some(more) if !more.is_empty() && more != words => format!("{words}: {more}"),
+        _ => words,
     }
 }
 

@@ -2,6 +2,8 @@
 
 use muster_types::Millis;
 
+use crate::mix::mix;
+
 /// Bits of a place: more than the members of any group.
 const PLACE_BITS: u32 = 17;
 
@@ -10,21 +12,11 @@ const PLACE_BITS: u32 = 17;
 pub fn derived_uid(now: Millis, owner: &str, place: u32) -> String {
     let time = u128::try_from(now.0.max(0)).unwrap_or(0) & 0xffff_ffff_ffff;
     let place = u128::from(place) & ((1 << PLACE_BITS) - 1);
-    let rest = u128::from(mix(owner)) & ((1 << (74 - PLACE_BITS)) - 1);
+    let rest = u128::from(mix(owner, 0)) & ((1 << (74 - PLACE_BITS)) - 1);
     let free = (place << (74 - PLACE_BITS)) | rest;
     let uid = (time << 80) | (0x7 << 76) | ((free >> 62) << 64) | (0b10 << 62) | (free & ((1 << 62) - 1));
     let hex = format!("{uid:032x}");
     format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
-}
-
-/// All of a text in one number (FNV-1a, then stirred so that every bit depends on every other).
-fn mix(text: &str) -> u64 {
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    let hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    hash ^ (hash >> 31)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod container;
 mod extension;
 mod job;
 mod patterns;
+mod schedule;
 mod task;
 mod task_group;
 mod task_kind;
@@ -16,6 +17,7 @@ use muster_types::addon::AddonSpec;
 use muster_types::application::ApplicationSpec;
 use muster_types::extension::ExtensionSpec;
 use muster_types::job::JobSpec;
+use muster_types::schedule::ScheduleSpec;
 use muster_types::task::TaskSpec;
 use muster_types::task_group::TaskGroupSpec;
 use muster_types::task_kind::TaskKindSpec;
@@ -29,6 +31,7 @@ pub fn registry() -> Registry {
         .with::<TaskSpec>()
         .with::<TaskGroupSpec>()
         .with::<JobSpec>()
+        .with::<ScheduleSpec>()
         .with::<TaskTemplateSpec>()
         .with::<TaskKindSpec>()
         .with::<AddonSpec>()

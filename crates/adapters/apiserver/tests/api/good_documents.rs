@@ -60,6 +60,23 @@ pub fn good_objects() -> Vec<(&'static str, Value)> {
             object("TaskTemplate", json!({"template": {"metadata": {"labels": {"a": "b"}}, "spec": task}})),
         ),
         (
+            "schedules",
+            object(
+                "Schedule",
+                json!({
+                    "schedulePolicy": {
+                        "timeSpec": "R5/T01:00:00/PT01", "timeZone": "Europe/Berlin", "execTimeout": 100, "maxRestart": 2,
+                        "skipOutdated": true, "concurrency": "Forbid", "catchUpWindow": "1h", "jitter": "30s",
+                        "startingDeadline": "10m",
+                    },
+                    "selector": {"a": "b"},
+                    "template": {"metadata": {"labels": {"a": "b"}}, "spec": task},
+                    "triggers": [{"on": {"kind": "Task", "selector": {"a": "c"}, "outcome": "Failed"}}],
+                    "successfulHistoryLimit": 3, "failedHistoryLimit": 1,
+                }),
+            ),
+        ),
+        (
             "taskkinds",
             object(
                 "TaskKind",

@@ -1,0 +1,171 @@
+//! `muster schedule`: the times of a schedule, and runs beside them.
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use muster_client::Resource;
+use muster_client::client::{ApplyOptions, Form};
+use muster_ports::clock::{Clock as _, SystemClock};
+use muster_types::job::JobSpec;
+use muster_types::schedule::ScheduleSpec;
+use muster_types::task_template::TaskTemplateSpec;
+use muster_types::{Schedule, TaskSpec, TaskTemplate, Timestamp};
+use muster_workflows::schedule::{created, occurrences_of};
+use muster_workflows::schedule_run::{Cause, render_job, render_task};
+use muster_workflows::time_spec::zone::Zone;
+use muster_workflows::time_spec::{Occurrences, TimeSpec};
+use serde_json::Value;
+
+use super::session::Session;
+use crate::cli::{Globals, ScheduleCommand, ScheduleTimes};
+use crate::output::progress::Progress;
+use crate::output::streams;
+use crate::output::table::align;
+
+/// Runs of one backfill.
+const MOST_RUNS: usize = 10_000;
+/// Who owns what is made here.
+const MANAGER: &str = "muster-schedule";
+
+/// Carries out a verb.
+pub async fn run(globals: &Globals, command: &ScheduleCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        ScheduleCommand::Preview(args) => preview(globals, args).await,
+        ScheduleCommand::Run { name } => run_now(globals, name).await,
+        ScheduleCommand::Backfill { name, from, to, dry_run } => {
+            backfill(globals, name, *from, *to, *dry_run).await
+        }
+    }
+}
+
+async fn preview(globals: &Globals, args: &ScheduleTimes) -> anyhow::Result<ExitCode> {
+    let now = args.from.unwrap_or_else(|| SystemClock.now().to_timestamp());
+    let (occurrences, zone, first) = if let Some(spec) = &args.spec {
+        let zone = args.zone.clone().unwrap_or_default();
+        let parsed = TimeSpec::parse(spec, &zone).with_context(|| format!("--spec {spec}"))?;
+        (parsed.starting(now), zone, now)
+    } else {
+        let session = Session::open(globals).await?;
+        let schedule = read(&session, args.name.as_deref().unwrap_or_default()).await?;
+        let zone = schedule.spec.schedule_policy.time_zone.clone();
+        let first = now.max(created(&schedule));
+        (times_of(&schedule)?, zone, first)
+    };
+    streams::note(format!("Understood as {}", occurrences.normal_form()));
+    let mut next = occurrences.next_at_or_after(first);
+    if next.is_none() {
+        streams::note("There is no time left.");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let shown_zone = Zone::named(&zone).unwrap_or(Zone::UTC);
+    let name = if zone.is_empty() { "UTC" } else { &zone };
+    let mut lines = vec![vec![name.to_uppercase(), "UTC".to_owned()]];
+    while let Some(time) = next.filter(|_| lines.len() <= args.count) {
+        lines.push(vec![shown_zone.show(time.as_second()), time.to_string()]);
+        next = occurrences.next_after(time);
+    }
+    streams::print(&align(&lines))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn run_now(globals: &Globals, name: &str) -> anyhow::Result<ExitCode> {
+    let session = Session::open(globals).await?;
+    let schedule = read(&session, name).await?;
+    let made = make(&session, &schedule, None).await?;
+    streams::report(made["metadata"]["name"].as_str().unwrap_or_default())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn backfill(
+    globals: &Globals,
+    name: &str,
+    from: Timestamp,
+    to: Timestamp,
+    dry_run: bool,
+) -> anyhow::Result<ExitCode> {
+    if from >= to {
+        bail!("--from {from} is not before --to {to}");
+    }
+    let session = Session::open(globals).await?;
+    let schedule = read(&session, name).await?;
+    let occurrences = times_of(&schedule)?;
+    let before = |time: &Timestamp| *time < to;
+    let first = occurrences.next_at_or_after(from).filter(before);
+    let times = std::iter::successors(first, |time| occurrences.next_after(*time).filter(before));
+    let times: Vec<_> = times.take(MOST_RUNS + 1).collect();
+    if times.len() > MOST_RUNS {
+        bail!("these are more than {MOST_RUNS} runs; choose a shorter time");
+    }
+    let mut progress = Progress::new("made", if dry_run { 0 } else { times.len() });
+    let (mut failed, mut there) = (0, 0);
+    for (done, time) in times.iter().enumerate() {
+        let cause = Cause::Time(*time);
+        if dry_run {
+            streams::report(format!("{time} {}", cause.run_name(&schedule, 0)))?;
+            continue;
+        }
+        match make(&session, &schedule, Some(&cause)).await {
+            Ok(made) => {
+                progress.clear();
+                streams::report(made["metadata"]["name"].as_str().unwrap_or_default())?;
+            }
+            Err(error) if is_there(&error) => there += 1,
+            Err(error) => {
+                progress.clear();
+                streams::note(format!("error: {time}: {error:#}"));
+                failed += 1;
+            }
+        }
+        progress.step(done + 1);
+    }
+    progress.clear();
+    if there > 0 {
+        streams::note(format!("{there} of {} runs were there already.", times.len()));
+    }
+    if times.is_empty() {
+        streams::note("No time of the schedule lies there.");
+    }
+    Ok(if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn is_there(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<muster_client::ClientError>().is_some_and(muster_client::ClientError::is_conflict)
+}
+
+async fn read(session: &Session, name: &str) -> anyhow::Result<Schedule> {
+    let resource = Resource::known::<ScheduleSpec>();
+    let found = session.client.get(&resource, session.namespace(), name, Form::Objects).await?;
+    serde_json::from_value(found).with_context(|| format!("schedule {name} cannot be read"))
+}
+
+fn times_of(schedule: &Schedule) -> anyhow::Result<Occurrences> {
+    let name = &schedule.metadata.name;
+    let times = occurrences_of(schedule)
+        .map_err(|why| anyhow::anyhow!("the times of {name} cannot be read: {why}"))?;
+    times.with_context(|| format!("{name} has triggers and no times"))
+}
+
+/// Makes a run, for a time or for now.
+async fn make(session: &Session, schedule: &Schedule, cause: Option<&Cause>) -> anyhow::Result<Value> {
+    let namespace = session.namespace();
+    let spec = &schedule.spec;
+    let (resource, mut object) = if let Some(template) = &spec.job_template {
+        (Resource::known::<JobSpec>(), serde_json::to_value(render_job(schedule, template, cause))?)
+    } else {
+        let template = match (&spec.template, &spec.template_ref) {
+            (Some(template), _) => template.clone(),
+            (None, Some(reference)) => {
+                let resource = Resource::known::<TaskTemplateSpec>();
+                let found = session.client.get(&resource, namespace, &reference.name, Form::Objects).await?;
+                serde_json::from_value::<TaskTemplate>(found)?.spec.template
+            }
+            (None, None) => bail!("the schedule names nothing to make"),
+        };
+        (Resource::known::<TaskSpec>(), serde_json::to_value(render_task(schedule, &template, cause))?)
+    };
+    if cause.is_none() {
+        object["metadata"]["generateName"] = format!("{}-now-", schedule.metadata.name).into();
+    }
+    let options = ApplyOptions { manager: MANAGER.to_owned(), force: false, dry_run: false };
+    Ok(session.client.create(&resource, namespace, &object, &options).await?.object)
+}

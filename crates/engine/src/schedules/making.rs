@@ -1,0 +1,232 @@
+//! What a schedule has to have written: its runs with its status, ends of runs it replaces, and runs it keeps no longer.
+
+use std::sync::Arc;
+
+use muster_ports::clock::Millis;
+use muster_ports::store::{Batch, Draft, Key, Precondition, Store, Stored, Write};
+use muster_types::schedule::TriggerKind;
+use muster_types::task_template::EmbeddedTask;
+use muster_types::{Job, Metadata, Object, Resource, Schedule, Task, TaskTemplate, Timestamp};
+use muster_workflows::schedule::{Situation, plan_schedule};
+use muster_workflows::schedule_history::choose_forgotten;
+use muster_workflows::schedule_run::{Cause, complete, render_job, render_task, sign};
+use muster_workflows::trigger::is_handled;
+
+use super::Names;
+use super::entry::{Entry, RunKey};
+use super::run_brief::RunBrief;
+
+/// Names tried for a run.
+const NAME_TRIES: u32 = 8;
+/// Runs shown in the status.
+const SHOWN: usize = 100;
+
+/// What was decided for a schedule.
+pub struct Made {
+    /// Its `namespace/name`.
+    pub path: Arc<str>,
+    /// What is to be written, one after the other.
+    pub batches: Vec<Batch>,
+    /// The runs that are made by it.
+    pub runs: Vec<RunKey>,
+    /// When to look again.
+    pub wake_at: Option<Timestamp>,
+    /// Path of a TaskTemplate that is missing.
+    pub waits_for: Option<String>,
+}
+
+/// Decides, and puts the decision into writes.
+pub fn make(
+    store: &Store,
+    names: &Names,
+    stored: &Stored,
+    entry: &mut Entry,
+    now: Millis,
+) -> Result<Made, serde_json::Error> {
+    let schedule: Schedule = serde_json::from_slice(stored.json())?;
+    entry.awaited.retain(|_, work| !is_handled(&schedule, &schedule.status, work));
+    let template = Template::of(store, names, &schedule);
+    let active: Vec<_> = entry.active.iter().map(RunKey::to_ref).collect();
+    let ended: Vec<_> = entry.awaited.values().cloned().collect();
+    let missing = template.missing();
+    let at = now.to_timestamp();
+    let situation = Situation {
+        schedule: &schedule,
+        active: &active,
+        ended: &ended,
+        missing: missing.as_deref(),
+        now: at,
+    };
+    let plan = plan_schedule(&situation);
+
+    let mut writes = Vec::new();
+    let mut runs = Vec::new();
+    if plan.replaces {
+        writes.extend(entry.active.iter().filter_map(|run| cancel(store, names, run)));
+    }
+    for cause in &plan.runs {
+        let Some((run, write)) = template.run(store, names, &schedule, cause, now) else { continue };
+        writes.extend(write);
+        runs.push(run);
+    }
+    let mut status = plan.status;
+    status.last_successful_time = status.last_successful_time.max(entry.succeeded);
+    if !runs.is_empty() {
+        let all: std::collections::BTreeSet<_> = entry.active.iter().chain(&runs).collect();
+        status.active = all.into_iter().take(SHOWN).map(RunKey::to_ref).collect();
+    }
+    if status != schedule.status || !writes.is_empty() {
+        let mut changed = schedule.clone();
+        changed.status = status;
+        let key = Key { resource: names.schedules.clone(), path: stored.path.clone() };
+        writes.extend(put(key, Precondition::At(stored.revision), &mut changed));
+    }
+    let mut batches = if writes.is_empty() { Vec::new() } else { vec![Batch { checks: Vec::new(), writes }] };
+    let forgotten = choose_forgotten(&schedule.spec, entry.ended.iter());
+    batches.extend(forgotten.iter().filter_map(|run| forget(store, names, &run.key, now)).map(Batch::of));
+    let waits_for = missing.is_some().then(|| template.path(&schedule)).flatten();
+    Ok(Made { path: stored.path.clone(), batches, runs, wake_at: plan.wake_at, waits_for })
+}
+
+/// What runs are made of.
+enum Template {
+    Task(Box<EmbeddedTask>),
+    Job,
+    Missing(String),
+}
+
+impl Template {
+    fn of(store: &Store, names: &Names, schedule: &Schedule) -> Self {
+        let spec = &schedule.spec;
+        if let Some(template) = &spec.template {
+            return Self::Task(Box::new(template.clone()));
+        }
+        if spec.job_template.is_some() {
+            return Self::Job;
+        }
+        let Some(reference) = &spec.template_ref else {
+            return Self::Missing("nothing to make is named".to_owned());
+        };
+        let key = Key::new(&names.templates, &schedule.metadata.namespace, &reference.name);
+        let found =
+            store.get(&key).and_then(|stored| serde_json::from_slice::<TaskTemplate>(stored.json()).ok());
+        match found {
+            Some(found) => Self::Task(Box::new(found.spec.template)),
+            None => Self::Missing(format!(
+                "there is no TaskTemplate {}; runs are made when it is there",
+                reference.name
+            )),
+        }
+    }
+
+    fn missing(&self) -> Option<String> {
+        if let Self::Missing(why) = self { Some(why.clone()) } else { None }
+    }
+
+    fn path(&self, schedule: &Schedule) -> Option<String> {
+        let reference = schedule.spec.template_ref.as_ref()?;
+        Some(format!("{}/{}", schedule.metadata.namespace, reference.name))
+    }
+
+    /// The run for a cause, and its write unless it was made before.
+    fn run(
+        &self,
+        store: &Store,
+        names: &Names,
+        schedule: &Schedule,
+        cause: &Cause,
+        now: Millis,
+    ) -> Option<(RunKey, Option<Write>)> {
+        let kind = if matches!(self, Self::Job) { TriggerKind::Job } else { TriggerKind::Task };
+        for taken in 0..NAME_TRIES {
+            let name = cause.run_name(schedule, taken);
+            let key = key_of(names, kind, &format!("{}/{name}", schedule.metadata.namespace).into());
+            let run = RunKey { kind, path: key.path.clone() };
+            if let Some(found) = store.get(&key) {
+                let owner = RunBrief::read(kind, found.json()).and_then(|brief| brief.owner);
+                if owner.as_ref() == Some(&schedule.metadata.uid) {
+                    return Some((run, None));
+                }
+                continue;
+            }
+            let finish = |metadata: &mut Metadata| {
+                metadata.name.clone_from(&name);
+                complete(metadata, schedule, now);
+            };
+            let write = match self {
+                Self::Task(template) => {
+                    let mut task = render_task(schedule, template, Some(cause));
+                    finish(&mut task.metadata);
+                    sign(&mut task);
+                    put(key, Precondition::Absent, &mut task)
+                }
+                Self::Job => {
+                    let mut job = render_job(schedule, schedule.spec.job_template.as_ref()?, Some(cause));
+                    finish(&mut job.metadata);
+                    put(key, Precondition::Absent, &mut job)
+                }
+                Self::Missing(_) => None,
+            };
+            return write.map(|write| (run, Some(write)));
+        }
+        tracing::error!(
+            schedule = schedule.metadata.name,
+            "every name for a run is taken; the run is left out"
+        );
+        None
+    }
+}
+
+fn key_of(names: &Names, kind: TriggerKind, path: &Arc<str>) -> Key {
+    let resource = if kind == TriggerKind::Task { &names.tasks } else { &names.jobs };
+    Key { resource: resource.clone(), path: path.clone() }
+}
+
+/// Asks for the end of a run.
+fn cancel(store: &Store, names: &Names, run: &RunKey) -> Option<Write> {
+    let key = key_of(names, run.kind, &run.path);
+    let stored = store.get(&key)?;
+    let expect = Precondition::At(stored.revision);
+    match run.kind {
+        TriggerKind::Task => {
+            let mut task: Task = serde_json::from_slice(stored.json()).ok()?;
+            let asked = std::mem::replace(&mut task.spec.cancel, true);
+            task.metadata.generation += 1;
+            if asked { None } else { put(key, expect, &mut task) }
+        }
+        TriggerKind::Job => {
+            let mut job: Job = serde_json::from_slice(stored.json()).ok()?;
+            let asked = std::mem::replace(&mut job.spec.cancel, true);
+            job.metadata.generation += 1;
+            if asked { None } else { put(key, expect, &mut job) }
+        }
+    }
+}
+
+/// Deletes a run that is kept no longer, or asks those who must agree.
+fn forget(store: &Store, names: &Names, run: &RunKey, now: Millis) -> Option<Write> {
+    let key = key_of(names, run.kind, &run.path);
+    let stored = store.get(&key)?;
+    match run.kind {
+        TriggerKind::Task => delete(key, &stored, serde_json::from_slice::<Task>(stored.json()).ok()?, now),
+        TriggerKind::Job => delete(key, &stored, serde_json::from_slice::<Job>(stored.json()).ok()?, now),
+    }
+}
+
+fn delete<S: Resource>(key: Key, stored: &Stored, mut object: Object<S>, now: Millis) -> Option<Write> {
+    let expect = Precondition::At(stored.revision);
+    if object.metadata.finalizers.is_empty() {
+        return Some(Write::Delete { key, expect });
+    }
+    if object.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    object.metadata.deletion_timestamp = Some(now.to_timestamp());
+    put(key, expect, &mut object)
+}
+
+fn put<S: Resource>(key: Key, expect: Precondition, object: &mut Object<S>) -> Option<Write> {
+    object.metadata.resource_version.clear();
+    let draft = Draft::of_object(serde_json::to_vec(object).ok()?)?;
+    Some(Write::Put { key, expect, draft })
+}

@@ -1,0 +1,92 @@
+//! What of a stored Task or Job schedules must know, read without the rest.
+
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+use muster_types::metadata::StringMap;
+use muster_types::schedule::TriggerKind;
+use muster_types::{State, Timestamp};
+use muster_workflows::schedule_run::depth_of;
+use muster_workflows::trigger::EndedWork;
+use serde::Deserialize;
+
+/// Every run of a schedule has it in its owner references, hardly anything else does.
+static MARK: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"kind\":\"Schedule\""));
+
+/// A Task or a Job, in brief.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunBrief {
+    /// Uid of the schedule that made it.
+    pub owner: Option<String>,
+    /// How it ended; `None` if it has not.
+    pub ended: Option<EndedWork>,
+    /// Its labels.
+    pub labels: StringMap,
+}
+
+/// True if an object may be a run of a schedule.
+pub fn may_be_run(json: &[u8]) -> bool {
+    MARK.find(json).is_some()
+}
+
+impl RunBrief {
+    /// Reads a stored object. `None` if it cannot be read.
+    pub fn read(kind: TriggerKind, json: &[u8]) -> Option<Self> {
+        let Stored { metadata, status } = serde_json::from_slice(json).ok()?;
+        let is_schedule = |owner: &&Owner| owner.controller == Some(true) && owner.kind == "Schedule";
+        let owner = metadata.owner_references.iter().find(is_schedule).map(|owner| owner.uid.clone());
+        // A job that was skipped is as good as canceled.
+        let state = match status.state.as_deref() {
+            Some("Succeeded") => Some(State::Succeeded),
+            Some("Failed") => Some(State::Failed),
+            Some("Canceled" | "Skipped") => Some(State::Canceled),
+            _ => None,
+        };
+        let ended = state.map(|state| EndedWork {
+            kind,
+            name: metadata.name.clone(),
+            uid: metadata.uid.clone(),
+            at: status.terminated.or(metadata.creation_timestamp).unwrap_or(Timestamp::MIN),
+            state,
+            depth: depth_of(&metadata.annotations),
+        });
+        Some(Self { owner, ended, labels: metadata.labels })
+    }
+}
+
+#[derive(Deserialize)]
+struct Stored {
+    metadata: Metadata,
+    #[serde(default)]
+    status: Status,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    uid: String,
+    creation_timestamp: Option<Timestamp>,
+    #[serde(default)]
+    labels: StringMap,
+    #[serde(default)]
+    annotations: StringMap,
+    #[serde(default)]
+    owner_references: Vec<Owner>,
+}
+
+#[derive(Deserialize)]
+struct Owner {
+    kind: String,
+    uid: String,
+    controller: Option<bool>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Status {
+    state: Option<String>,
+    terminated: Option<Timestamp>,
+}

@@ -1,0 +1,102 @@
+//! What is reported about a Schedule: what it made, what comes next, and what it left out.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::condition::Condition;
+use crate::metadata::{is_default, null_is_default};
+use crate::timestamp::Timestamp;
+
+/// What was observed of the schedule.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ScheduleStatus {
+    /// The generation of the spec this was seen at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// The time of the latest occurrence that a run was made for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_scheduled_time: Option<Timestamp>,
+    /// The time of the next occurrence; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_scheduled_time: Option<Timestamp>,
+    /// When a run last succeeded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_successful_time: Option<Timestamp>,
+    /// How the timeSpec was understood.
+    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
+    pub normal_time_spec: String,
+    /// Occurrences before this time are not made: the schedule was suspended, or had another timeSpec.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Timestamp>,
+    /// How many occurrences are still to come; absent if there is no end to them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remaining: Option<u64>,
+    /// How many occurrences were left out because they were outdated.
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_is_default")]
+    pub dropped: u64,
+    /// How many runs were made.
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_is_default")]
+    pub made: u64,
+    /// Runs that have not ended, the first hundred of them.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub active: Vec<RunRef>,
+    /// Work whose end made the latest runs, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub triggered: Vec<TriggeredBy>,
+    /// Work that ended up to here made its runs, or is too old to make any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub triggered_before: Option<TriggeredBy>,
+    /// Aspects of the schedule's state, each type once.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+}
+
+/// A run of a schedule.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct RunRef {
+    /// Task or Job.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// Work whose end made a run.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct TriggeredBy {
+    /// When it ended.
+    pub at: Timestamp,
+    /// Its uid.
+    pub uid: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_field_reads_and_writes_back() {
+        let example = json!({
+            "observedGeneration": 2,
+            "lastScheduledTime": "2026-11-15T01:00:00Z",
+            "nextScheduledTime": "2026-11-15T02:00:00Z",
+            "lastSuccessfulTime": "2026-11-15T01:00:09Z",
+            "normalTimeSpec": "R5/2026-11-15T01:00:00Z/PT1H",
+            "notBefore": "2026-11-15T00:30:00Z",
+            "remaining": 4,
+            "dropped": 1,
+            "made": 2,
+            "active": [{"kind": "Task", "name": "nightly-20261115t010000"}],
+            "triggered": [{"at": "2026-11-15T01:00:00Z", "uid": "b"}],
+            "triggeredBefore": {"at": "2026-11-15T00:00:00Z", "uid": "a"},
+            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-15T01:00:00Z"}],
+        });
+        let status: ScheduleStatus = serde_json::from_value(example.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&status).unwrap(), example);
+    }
+}
