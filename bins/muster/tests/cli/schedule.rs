@@ -25,7 +25,7 @@ fn tasks(served: &Served, selector: &str) -> Vec<Value> {
 fn the_next_times_are_shown_in_the_zone_and_in_utc() {
     let served = Served::new();
     served.apply(&schedule("far", FAR, ""));
-    let said = served.muster(&["schedule", "preview", "far", "-n", "2"]);
+    let said = served.muster(&["schedule", "preview", "far", "-c", "2"]);
     assert_eq!((said.code, said.err.as_str()), (0, "Understood as R5/2100-01-01T01:00:00+01:00/P1D\n"));
     let rows = said.rows();
     assert_eq!(rows[0], ["EUROPE/BERLIN", "UTC"]);
