@@ -1,7 +1,5 @@
 //! `muster schedule`, and schedules that run.
 
-use std::fmt::Write as _;
-
 use serde_json::Value;
 
 use crate::world::{Served, World, eventually};
@@ -157,10 +155,9 @@ fn a_schedule_keeps_its_limits_and_goes_with_its_runs() {
 #[test]
 fn a_schedule_waits_for_its_template_and_runs_when_it_appears() {
     let served = Served::running("1");
-    let mut text = String::from("apiVersion: muster.dev/v1alpha1\nkind: Schedule\nmetadata: {name: s}\n");
-    write!(text, "spec: {{schedulePolicy: {{timeSpec: R1/PT1S}}, templateRef: {{name: later}}}}\n")
-        .expect("text");
-    served.apply(&text);
+    let text = "apiVersion: muster.dev/v1alpha1\nkind: Schedule\nmetadata: {name: s}\n\
+                spec: {schedulePolicy: {timeSpec: R1/PT1S}, templateRef: {name: later}}\n";
+    served.apply(text);
     let reason = || {
         let status = served.muster(&["get", "schedule", "s", "-o", "json"]).json()["status"].clone();
         let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
