@@ -31,7 +31,7 @@ use muster_runtime_process::ProcessRuntime;
 use muster_store_sql::SqliteLog;
 use muster_tasks::capacity::Capacity;
 use muster_tasks::render::Token;
-use muster_types::{Quantity, Task};
+use muster_types::{Millis, Quantity, Task};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 use tokio::task::JoinHandle;
@@ -61,6 +61,7 @@ pub struct Options<'a> {
 pub struct EngineOptions {
     queue: QueueArgs,
     base_env: Vec<(String, String)>,
+    only_since: Option<Millis>,
 }
 
 impl EngineOptions {
@@ -80,7 +81,13 @@ impl EngineOptions {
             }
             _ => {}
         }
-        Self { queue, base_env }
+        Self { queue, base_env, only_since: None }
+    }
+
+    /// Starts no tasks that were made before: somebody else will.
+    #[must_use]
+    pub fn only_since(self, time: Millis) -> Self {
+        Self { only_since: Some(time), ..self }
     }
 }
 
@@ -256,6 +263,7 @@ fn prepare_engine(
         reap: asked.reap_settings(),
         processes: Capacity { slots, cpu_millis: Some(cpu), memory },
         ahead: Ahead::Measured,
+        only_since: wanted.only_since,
         base_env: reach.env(&wanted.base_env),
         url: reach.url,
         work_root: attempts.display().to_string(),

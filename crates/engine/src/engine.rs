@@ -214,7 +214,7 @@ impl Engine {
             if done {
                 edit.mark();
                 if let Some(view) = TaskView::of(&edit.task, path) {
-                    self.board.observe(&view);
+                    self.show(&view);
                 }
             }
         }
@@ -238,7 +238,7 @@ impl Engine {
                         edit.mark();
                     }
                     if let Some(view) = TaskView::of(&edit.task, path) {
-                        self.board.observe(&view);
+                        self.show(&view);
                     }
                 }
                 Some(Reap::Release) => {

@@ -8,7 +8,7 @@ use muster_tasks::capacity::Capacity;
 use muster_tasks::reap::ReapSettings;
 use muster_tasks::render::Token;
 use muster_tasks::settings::Settings as QueueSettings;
-use muster_types::Task;
+use muster_types::{Millis, Task};
 
 /// Settings of the engine.
 #[derive(Debug, Clone)]
@@ -21,6 +21,8 @@ pub struct Settings {
     pub processes: Capacity,
     /// How many attempts wait at the runtime for a slot.
     pub ahead: Ahead,
+    /// Tasks made before this time are not started; `None` starts all. A uid begins with the time it was made.
+    pub only_since: Option<Millis>,
     /// Where tasks reach the server.
     pub url: String,
     /// Directory of attempts.

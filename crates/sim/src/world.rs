@@ -379,6 +379,7 @@ fn open(
             memory: Some(MEMORY),
         },
         ahead: Ahead::Fixed(ahead),
+        only_since: None,
         url: "http://127.0.0.1".into(),
         work_root: "/work".into(),
         base_env: Vec::new(),

@@ -13,7 +13,7 @@ use crate::duration::Duration;
 use crate::metadata::{StringMap, is_default, null_is_default};
 use crate::names::Names;
 use crate::object::{Object, Resource};
-use crate::task_status::TaskStatus;
+use crate::task_status::{State, TaskStatus};
 
 /// A unit of work.
 pub type Task = Object<TaskSpec>;
@@ -24,6 +24,17 @@ impl Resource for TaskSpec {
     const ABOUT: &'static str = "Task is a unit of work that ends. It waits for its turn in one queue with all \
         others, runs as one or more attempts in a process, a pod or on a robot, and ends as Succeeded, Failed or \
         Canceled.";
+}
+
+impl Task {
+    /// Where it is in its life: what was last recorded, or what its spec asks for before anything was.
+    pub fn state(&self) -> State {
+        match self.status.state {
+            Some(state) => state,
+            None if self.spec.suspend => State::Created,
+            None => State::Ready,
+        }
+    }
 }
 
 /// What to run, when it may run and what happens when it ends.

@@ -143,13 +143,6 @@ pub struct TaskStatus {
     pub conditions: Vec<Condition>,
 }
 
-impl TaskStatus {
-    /// The state, which is Created until one was reported.
-    pub fn current_state(&self) -> State {
-        self.state.unwrap_or_default()
-    }
-}
-
 words! {
     /// Why an attempt was told to end.
     pub enum Stopping {
@@ -355,13 +348,13 @@ mod tests {
             "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-15T14:00:00Z"}],
         });
         let status: TaskStatus = serde_json::from_value(example.clone()).unwrap();
-        assert_eq!(status.current_state(), State::Running);
+        assert_eq!(status.state, Some(State::Running));
         assert_eq!(serde_json::to_value(&status).unwrap(), example);
     }
 
     #[test]
     fn nothing_reported_is_nothing_stored() {
         assert_eq!(serde_json::to_string(&TaskStatus::default()).unwrap(), "{}");
-        assert_eq!(TaskStatus::default().current_state(), State::Created);
+        assert_eq!(TaskStatus::default().state, None);
     }
 }

@@ -20,7 +20,7 @@ fn get_shows_a_table() {
     let shown = with_two_tasks().ok("get tasks");
     let lines: Vec<_> = shown.lines().collect();
     assert_eq!(columns(lines[0]), ["NAME", "STATE", "KIND", "PRIORITY", "ATTEMPT", "PROGRESS", "AGE"]);
-    assert_eq!(columns(lines[1])[..5], ["a", "Created", "analyzer", "2", "0"]);
+    assert_eq!(columns(lines[1])[..5], ["a", "Ready", "analyzer", "2", "0"]);
     assert_eq!(lines.len(), 3, "{shown}");
 }
 

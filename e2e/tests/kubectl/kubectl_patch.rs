@@ -56,7 +56,10 @@ fn json_patch_of_a_missing_path_is_refused() {
 #[test]
 fn strategic_patch_merges_lists_by_their_key() {
     let kubectl = Kubectl::current();
-    kubectl.create_task("a", "{containers: [{name: x, image: i, args: [a]}, {name: z, image: j}]}");
+    kubectl.create_task(
+        "a",
+        "{suspend: true, containers: [{name: x, image: i, args: [a]}, {name: z, image: j}]}",
+    );
     let patch = r#"{"spec":{"containers":[{"name":"z","image":"new"}]}}"#;
     kubectl.ok(&format!("patch task a --type=strategic -p '{patch}'"));
     assert_eq!(kubectl.field("task/a", ".spec.containers[*].image"), "i new");
@@ -65,7 +68,7 @@ fn strategic_patch_merges_lists_by_their_key() {
 #[test]
 fn strategic_patch_removes_an_item_by_its_key() {
     let kubectl = Kubectl::current();
-    kubectl.create_task("a", "{containers: [{name: x, image: i}, {name: z, image: j}]}");
+    kubectl.create_task("a", "{suspend: true, containers: [{name: x, image: i}, {name: z, image: j}]}");
     kubectl.ok(r#"patch task a -p '{"spec":{"containers":[{"$patch":"delete","name":"x"}]}}'"#);
     assert_eq!(kubectl.field("task/a", ".spec.containers[*].name"), "z");
 }

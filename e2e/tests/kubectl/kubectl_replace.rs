@@ -5,7 +5,7 @@ use muster_e2e::kubectl::{Kubectl, manifest, task};
 #[test]
 fn replace_puts_the_new_object_in_the_place_of_the_old() {
     let kubectl = Kubectl::current();
-    kubectl.create_task("a", "{kind: k, priority: 1}");
+    kubectl.create_task("a", "{kind: k, priority: 1, suspend: true}");
     assert_eq!(kubectl.given(task("a", "{kind: other}")).ok("replace -f -"), "task.muster.dev/a replaced\n");
     assert_eq!(kubectl.field("task/a", ".spec"), r#"{"kind":"other"}"#);
 }

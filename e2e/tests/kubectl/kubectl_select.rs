@@ -40,7 +40,7 @@ fn labels_are_selected_by_every_operator() {
 fn fields_are_selected_by_every_operator() {
     let kubectl = Kubectl::current();
     kubectl.create_task("a", "{kind: analyzer, locator: here}");
-    kubectl.create_task("b", "{addon: java, name: 'my task'}");
+    kubectl.create_task("b", "{addon: java, name: 'my task', suspend: true}");
     for (selector, expected) in [
         ("metadata.name=a", "a"),
         ("metadata.name!=a", "b"),
@@ -48,8 +48,9 @@ fn fields_are_selected_by_every_operator() {
         ("spec.kind==analyzer,spec.locator=here", "a"),
         ("spec.addon!=", "b"),
         ("spec.name=my task", "b"),
-        ("status.state=Created", "a b"),
-        ("status.state!=Created", ""),
+        ("status.state=Ready", "a"),
+        ("status.state=Created", "b"),
+        ("status.state!=Created", "a"),
     ] {
         assert_eq!(chosen(&kubectl, &format!("--field-selector '{selector}'")), expected, "{selector}");
     }

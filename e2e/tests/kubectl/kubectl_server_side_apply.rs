@@ -79,7 +79,7 @@ fn server_side_apply_leaves_a_left_out_field_that_another_manager_owns() {
 #[test]
 fn server_side_apply_merges_a_keyed_list() {
     let kubectl = Kubectl::current();
-    let with = |container: &str| task("a", &format!("{{containers: [{container}]}}"));
+    let with = |container: &str| task("a", &format!("{{suspend: true, containers: [{container}]}}"));
     kubectl.given(with("{name: x, image: i}")).ok("apply --server-side --field-manager=alice -f -");
     kubectl.given(with("{name: z, image: j}")).ok("apply --server-side --field-manager=bob -f -");
     assert_eq!(kubectl.field("task/a", ".spec.containers[*].name"), "x z");

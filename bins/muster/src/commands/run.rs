@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use muster_client::tasks::LogOptions;
 use muster_client::{Access, Client, ClientError};
+use muster_ports::clock::{Clock as _, SystemClock};
 use muster_types::State;
 use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -52,6 +53,7 @@ pub fn run(globals: &Globals, args: &RunArgs) -> anyhow::Result<ExitCode> {
 }
 
 async fn run_here_or_there(globals: &Globals, args: &RunArgs) -> anyhow::Result<ExitCode> {
+    let begun = SystemClock.now();
     let mut signals = Signals::new()?;
     let task = NewTask::of(&args.task, &args.command)?;
     let name = fresh_name(&task.stem())?;
@@ -68,7 +70,7 @@ async fn run_here_or_there(globals: &Globals, args: &RunArgs) -> anyhow::Result<
     let mut deadline = Instant::now() + PATIENCE;
     loop {
         let base_env = if args.clean_env { EngineOptions::clean_env() } else { here::environment() };
-        let engine = Some(EngineOptions::new(untold(), base_env));
+        let engine = Some(EngineOptions::new(untold(), base_env).only_since(begun));
         let options = Options { listen: "127.0.0.1:0", tls: None, limits: &limits, engine };
         let held = match Server::start(&data, &options).await {
             Ok(server) => {

@@ -11,6 +11,7 @@ mod describe;
 mod explain;
 mod fake_server;
 mod get;
+mod jobs;
 mod logs;
 mod reach;
 mod readme;

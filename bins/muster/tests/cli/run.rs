@@ -187,6 +187,19 @@ fn a_task_of_an_earlier_run_is_still_there_for_the_next_server() {
 }
 
 #[test]
+fn a_run_starts_no_tasks_that_wait_for_a_server() {
+    let world = World::new();
+    let server = world.up(&["--listen", "127.0.0.1:0", "--roles", "api"]);
+    let waiting = world.muster(&["submit", "--", "touch", "never"]).out;
+    drop(server);
+    world.muster(&["run", "--", "echo", "mine"]).is("mine\n");
+    let server = world.up(&["--listen", "127.0.0.1:0", "--roles", "api"]);
+    let told = world.muster(&["explain", waiting.trim_end(), "-o", "json"]).out;
+    assert!(told.contains("\"Ready\""), "{told}");
+    drop(server);
+}
+
+#[test]
 fn a_command_that_has_to_wait_says_what_for() {
     let served = Served::running("1");
     let first = served.muster(&["submit", "--", "sleep", "300"]).out.trim_end().to_owned();

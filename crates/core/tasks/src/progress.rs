@@ -140,7 +140,7 @@ pub fn observe_ended(
             Ok(())
         }
         Some(failure) => {
-            let words = describe(failure, failed, ending.cause);
+            let words = describe(failure, failed, ending);
             fail(task, failure, &words, now)?;
             Ok(())
         }
@@ -372,8 +372,8 @@ fn attach_logs(task: &mut Task, containers: &[ContainerEnding], suffix: &str) {
     }
 }
 
-fn describe(failure: Failure, failed: Option<&ContainerEnding>, cause: Cause) -> String {
-    match (failure, failed, cause) {
+fn describe(failure: Failure, failed: Option<&ContainerEnding>, ending: &Ending) -> String {
+    let words = match (failure, failed, ending.cause) {
         (Failure::Timeout, ..) => "Task terminated: Task timeout".to_owned(),
         (_, _, Cause::LogFailed) => "the log could not be written".to_owned(),
         (Failure::Killed, Some(container), _) => format!("Container ({}) failed: Killed", container.name),
@@ -381,6 +381,10 @@ fn describe(failure: Failure, failed: Option<&ContainerEnding>, cause: Cause) ->
             format!("Container ({}) failed: exit code {}", container.name, container.exit_code)
         }
         (_, None, _) => "the attempt was stopped".to_owned(),
+    };
+    match ending.message.as_deref() {
+        Some(more) if !more.is_empty() && more != words => format!("{words}: {more}"),
+        _ => words,
     }
 }
 

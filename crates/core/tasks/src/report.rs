@@ -161,7 +161,7 @@ pub fn reported_errors(status: &TaskStatus) -> impl Iterator<Item = &TaskError> 
 }
 
 fn check_open(status: &TaskStatus) -> Result<(), NotNow> {
-    let state = status.current_state();
+    let state = status.state.unwrap_or_default();
     if state.is_terminal() {
         return Err(NotNow::Ended(state));
     }

@@ -76,11 +76,7 @@ impl TaskView {
 
 /// The state of a task: what was last recorded, or what its spec asks for before anything was.
 pub fn state_of(task: &Task) -> State {
-    match task.status.state {
-        Some(state) => state,
-        None if task.spec.suspend => State::Created,
-        None => State::Ready,
-    }
+    task.state()
 }
 
 fn since(status: &TaskStatus, created: Option<Timestamp>) -> i64 {

@@ -1,8 +1,10 @@
 //! Committed changes, taken in: the board, the catalogs and the times are as the store is.
 
+use muster_ports::clock::Millis;
 use muster_ports::runtime::Handle;
 use muster_ports::store::{Change, WatchError};
 use muster_tasks::brief::Brief;
+use muster_tasks::view::TaskView;
 use muster_types::State;
 
 use super::{CHANGES, Engine};
@@ -45,7 +47,7 @@ impl Engine {
         let stored = self.outside.store.snapshot(&self.tasks);
         read_briefs(stored.range(None, None), |brief| {
             if !brief.view.kind.is_empty() {
-                self.board.observe(&brief.view);
+                self.show(&brief.view);
             }
         });
     }
@@ -86,9 +88,20 @@ impl Engine {
 
     /// Puts a task on the board as it is, and sees to its time.
     pub(super) fn settle(&mut self, brief: &Brief) {
-        self.board.observe(&brief.view);
+        self.show(&brief.view);
         let at = brief.life.due(&self.settings.reap).map(|(at, _)| at);
         self.due.set(brief.view.uid, &brief.view.path, at);
+    }
+
+    /// Puts a task on the board as it is, unless it waits and is not for this engine to start.
+    pub(super) fn show(&mut self, view: &TaskView) {
+        let waits = matches!(view.state, State::Ready | State::Postponed | State::QuotaBlocked);
+        let made = Millis(i64::try_from(view.uid >> 80).unwrap_or(i64::MAX));
+        if waits && self.settings.only_since.is_some_and(|since| made < since) {
+            self.board.forget(view.uid);
+        } else {
+            self.board.observe(view);
+        }
     }
 
     /// A task is gone: so is its attempt, as soon as it has ended, and so are its files.

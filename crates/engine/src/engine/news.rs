@@ -80,7 +80,7 @@ impl Engine {
             }
             // The board counts on what is about to be committed; if that fails, the next look at the task puts it right.
             if let Some(view) = path.and_then(|path| TaskView::of(&edit.task, path)) {
-                self.board.observe(&view);
+                self.show(&view);
             }
         }
         (concerned, ignored)

@@ -34,7 +34,7 @@ impl Strategy for TaskSpec {
     fn columns() -> Vec<Column<Self>> {
         vec![
             Column::<Self>::text("State", "Where in its life the task is.", |task| {
-                json!(task.status.current_state().to_string())
+                json!(task.state().to_string())
             }),
             Column::<Self>::text("Kind", "Its TaskKind.", |task| or_none(&task.spec.kind)),
             Column::<Self>::number("Priority", "What was asked for; the kind's if empty.", |task| {
@@ -73,7 +73,7 @@ impl Strategy for TaskSpec {
             ("spec.subject.name", |task| {
                 Cow::Borrowed(task.spec.subject.as_ref().map_or("", |subject| &subject.name))
             }),
-            ("status.state", |task| Cow::Owned(task.status.current_state().to_string())),
+            ("status.state", |task| Cow::Owned(task.state().to_string())),
         ]
     }
 }

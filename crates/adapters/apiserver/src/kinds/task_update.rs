@@ -16,7 +16,7 @@ pub fn validate(old: &Task, new: &Task, causes: &mut Causes) {
     if old.spec == new.spec {
         return;
     }
-    let state = old.status.current_state();
+    let state = old.state();
     let allowed = match state {
         State::Created => return,
         State::Ready | State::Postponed | State::QuotaBlocked | State::Pending => WAITING,

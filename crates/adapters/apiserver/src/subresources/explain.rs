@@ -45,7 +45,7 @@ fn metadata(task: &Task) -> Value {
 /// What is stored of a task, in the words of an explanation.
 fn recorded(task: &Task) -> Explanation {
     let status = &task.status;
-    let state = status.current_state();
+    let state = task.state();
     Explanation {
         state,
         since: status.state_since.or(task.metadata.creation_timestamp),

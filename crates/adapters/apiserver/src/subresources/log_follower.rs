@@ -104,7 +104,7 @@ impl LogFollower {
             // What is known of the attempt before its log is read: if it was over then, all of it is there.
             let Some(task) = self.task() else { return Ok(None) };
             let Some(place) = self.place(&task) else {
-                if task.status.current_state().is_terminal() || !self.wait_for_change().await {
+                if task.state().is_terminal() || !self.wait_for_change().await {
                     return Ok(None);
                 }
                 continue;
@@ -188,7 +188,7 @@ impl LogFollower {
             }
             return true;
         }
-        !task.status.current_state().is_terminal() && self.wait_for_change().await
+        !task.state().is_terminal() && self.wait_for_change().await
     }
 
     /// Waits until the task changed. False if nothing is to be waited for any more.
@@ -241,5 +241,5 @@ impl Waits {
 
 /// True if nothing more is written by this attempt.
 fn is_over(task: &Task, attempt: u32) -> bool {
-    task.status.attempt > attempt || !matches!(task.status.current_state(), State::Pending | State::Running)
+    task.status.attempt > attempt || !matches!(task.state(), State::Pending | State::Running)
 }

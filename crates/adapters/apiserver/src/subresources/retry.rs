@@ -22,7 +22,7 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// Makes the new task.
 pub async fn answer(call: TaskCall) -> Result<Reply, Refusal> {
     let (_, old) = call.read()?;
-    let state = old.status.current_state();
+    let state = old.state();
     if !state.is_terminal() {
         let why = format!("the task is {state}; only one that has ended can be made again");
         return Err(call.conflict(why));

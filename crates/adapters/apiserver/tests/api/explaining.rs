@@ -97,7 +97,7 @@ async fn a_task_that_has_not_ended_is_not_made_again() {
     server.create(&task("a")).await;
     let before = server.revision();
     let message = server.post(&place("retry"), &json!(null)).await.refused(409);
-    assert!(message.contains("Created"), "{message}");
+    assert!(message.contains("Ready"), "{message}");
     assert_eq!(server.revision(), before);
     server.set_status("a", &json!({"state": "Failed"})).await;
     let before = server.revision();

@@ -175,7 +175,8 @@ async fn an_apply_needs_a_manager_and_known_fields() {
 async fn items_of_a_keyed_list_have_owners_of_their_own() {
     let server = Server::start().await;
     let container = |name: &str, image: &str| json!({"name": name, "image": image});
-    let both = config(&json!({"containers": [container("main", "a"), container("side", "b")]}));
+    let two = [container("main", "a"), container("side", "b")];
+    let both = config(&json!({"suspend": true, "containers": two}));
     server.apply(&target(), "alice", &both).await.good();
     let third = config(&json!({"containers": [container("third", "c")]}));
     let merged = server.apply(&target(), "bob", &third).await.good();

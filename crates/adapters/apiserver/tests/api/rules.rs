@@ -48,7 +48,6 @@ async fn what_may_change_depends_on_the_state() {
     let waiting = &["name", "locator", "policy", "ttl", "cancel", "priority"][..];
     let running = &["name", "locator", "ttl", "cancel"][..];
     for (state, allowed) in [
-        (json!(null), None),
         (json!("Created"), None),
         (json!("Ready"), Some(waiting)),
         (json!("Postponed"), Some(waiting)),
@@ -61,8 +60,13 @@ async fn what_may_change_depends_on_the_state() {
     ] {
         for (field, value) in changes() {
             let server = Server::start().await;
-            server.create(&task("a")).await;
-            server.set_status("a", &json!({ "state": state })).await;
+            let mut made = task("a");
+            made["spec"]["suspend"] = json!(state == "Created");
+            server.create(&made).await;
+            // The first two states are what the spec says before anything is recorded.
+            if !["Created", "Ready"].contains(&state.as_str().unwrap()) {
+                server.set_status("a", &json!({ "state": state })).await;
+            }
             let change = json!({"spec": {field: value}});
             let before = server.revision();
             let answer = server.patch(&place(), MERGE_PATCH, &change).await;
@@ -84,9 +88,6 @@ async fn a_task_is_submitted_once_and_not_held_back_again() {
     let mut held = task("a");
     held["spec"]["suspend"] = json!(true);
     server.create(&held).await;
-    server.patch(&place(), MERGE_PATCH, &json!({"spec": {"suspend": false}})).await.good();
-    server.patch(&place(), MERGE_PATCH, &json!({"spec": {"suspend": true}})).await.good();
-    server.set_status("a", &json!({"state": "Ready"})).await;
     server.patch(&place(), MERGE_PATCH, &json!({"spec": {"suspend": false}})).await.good();
     let message = server.patch(&place(), MERGE_PATCH, &json!({"spec": {"suspend": true}})).await.refused(422);
     assert!(message.contains("spec.suspend") && message.contains("submitted"), "{message}");
