@@ -208,7 +208,7 @@ fn a_suspended_job_waits_and_its_deadline_ends_it_when_it_takes_too_long() {
     world.create("jobs", "Job", "late", &spec);
     wait_for("it is noticed", SOON, || world.get("jobs/late")["status"]["suspendedSince"].is_string());
     assert_eq!(world.http.get(&format!("{API}/taskgroups/late-g")).code, 404);
-    world.told(&["apply", "-f", &write_resumed(&world, &spec)]);
+    world.told(&["apply", "--force-conflicts", "-f", &write_resumed(&world, &spec)]);
     let job = world.wait_for_state("jobs/late", "Failed");
     assert_eq!(job["status"]["stopping"], "DeadlineExceeded");
     assert_eq!(job["status"]["groups"][0]["state"], "Canceled");

@@ -88,7 +88,16 @@ impl<'a> Place<'a> {
 
     /// All objects of the namespace.
     fn everything(&self) -> Vec<Value> {
-        let kinds = ["tasks", "taskkinds", "addons", "extensions", "applications", "tasktemplates"];
+        let kinds = [
+            "tasks",
+            "taskgroups",
+            "jobs",
+            "taskkinds",
+            "addons",
+            "extensions",
+            "applications",
+            "tasktemplates",
+        ];
         let list = |kind: &&str| {
             let path = format!("/apis/muster.dev/v1alpha1/namespaces/{}/{kind}", self.namespace);
             self.http().get(&path).json()["items"].clone()

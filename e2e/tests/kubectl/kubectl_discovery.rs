@@ -10,6 +10,8 @@ fn api_resources_lists_every_kind_with_its_short_name() {
         ["addons", "maddon", "muster.dev/v1alpha1", "true", "Addon"],
         ["applications", "mapp", "muster.dev/v1alpha1", "true", "Application"],
         ["extensions", "mext", "muster.dev/v1alpha1", "true", "Extension"],
+        ["jobs", "mjob", "muster.dev/v1alpha1", "true", "Job"],
+        ["taskgroups", "mtg", "muster.dev/v1alpha1", "true", "TaskGroup"],
         ["taskkinds", "mtk", "muster.dev/v1alpha1", "true", "TaskKind"],
         ["tasks", "mtask", "muster.dev/v1alpha1", "true", "Task"],
         ["tasktemplates", "mtt", "muster.dev/v1alpha1", "true", "TaskTemplate"],
@@ -29,7 +31,7 @@ fn api_resources_wide_shows_verbs_and_category() {
 fn api_resources_can_be_chosen_by_category() {
     let listed = Kubectl::current().ok("api-resources --categories=muster -o name");
     let names: Vec<_> = listed.lines().collect();
-    assert_eq!(names.len(), 6, "{names:?}");
+    assert_eq!(names.len(), 8, "{names:?}");
     assert!(names.iter().all(|name| name.ends_with(".muster.dev")), "{names:?}");
 }
 

@@ -239,6 +239,8 @@ fn get_of_every_kind_shows_its_own_columns() {
         ("Addon", format!("{{task: analyzer, container: {container}}}")),
         ("Extension", format!("{{addon: java, container: {container}}}")),
         ("TaskTemplate", "{template: {spec: {kind: analyzer}}}".to_owned()),
+        ("TaskGroup", "{tasks: [{spec: {kind: analyzer}}]}".to_owned()),
+        ("Job", "{taskGroups: [{name: a, tasks: [{spec: {kind: analyzer}}]}]}".to_owned()),
     ] {
         kubectl.given(manifest(kind, "{name: x}", &spec)).ok("create -f -");
     }
@@ -247,6 +249,12 @@ fn get_of_every_kind_shows_its_own_columns() {
     assert_eq!(columns(&heading("addons")), ["NAME", "TASK", "SELECTOR", "AGE"]);
     assert_eq!(columns(&heading("extensions")), ["NAME", "ADDON", "SELECTOR", "AGE"]);
     assert_eq!(columns(&heading("tasktemplates")), ["NAME", "KIND", "ADDON", "AGE"]);
+    let group = ["NAME", "STATE", "MODE", "PROGRESS", "RUNNING", "FAILED", "AGE"];
+    assert_eq!(columns(&heading("taskgroups")), group);
+    assert_eq!(
+        columns(&heading("jobs.muster.dev")),
+        ["NAME", "STATE", "GROUPS", "PROGRESS", "FAILED", "AGE"]
+    );
 }
 
 #[test]

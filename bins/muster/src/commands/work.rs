@@ -39,15 +39,15 @@ impl Work {
 
     /// Reads all words; `None` if they are tasks. The two are not mixed.
     pub fn parse_all(verb: &'static str, words: &[String]) -> Result<Option<Vec<Self>>, UsageError> {
-        let works: Vec<Self> = words.iter().filter_map(|word| Self::parse(word)).collect();
-        if works.is_empty() {
+        let named: Vec<Self> = words.iter().filter_map(|word| Self::parse(word)).collect();
+        if named.is_empty() {
             return Ok(None);
         }
-        if works.len() < words.len() {
+        if named.len() < words.len() {
             let message = "tasks and jobs cannot be named together; ask for one after the other".to_owned();
             return Err(UsageError::new(verb, message));
         }
-        Ok(Some(works))
+        Ok(Some(named))
     }
 
     /// The object as it is.

@@ -89,9 +89,8 @@ pub fn run(quick: bool, write: bool) -> anyhow::Result<()> {
 
 fn compare(ours: &[Took], theirs: &[Took], wide: usize, long: usize, report: &mut Report) -> Vec<Bar> {
     let mut plot = Vec::new();
-    let shapes: [(&str, usize, fn(&Took) -> f64); 2] =
-        [("fan-out and fan-in", wide + 2, |took| took.fan), ("chain", long, |took| took.chain)];
-    for (shape, count, seconds) in shapes {
+    for (shape, count) in [("fan-out and fan-in", wide + 2), ("chain", long)] {
+        let seconds = |took: &Took| if shape == "chain" { took.chain } else { took.fan };
         let rate = |all: &[Took]| {
             let rates: Vec<f64> = all.iter().map(|took| per_second(count, seconds(took))).collect();
             median(&rates)

@@ -38,6 +38,24 @@ pub fn good_objects() -> Vec<(&'static str, Value)> {
         ("tasks", object("Task", task.clone())),
         ("tasks", object("Task", several)),
         (
+            "taskgroups",
+            object(
+                "TaskGroup",
+                json!({"mode": "replicas", "count": 2, "parallelism": 1, "kind": "k", "data": {"a": 1},
+                    "robotSelector": {"zone": "a"}, "tasks": [{"name": "t", "metadata": {"labels": {"a": "b"}}}]}),
+            ),
+        ),
+        (
+            "jobs",
+            object(
+                "Job",
+                json!({"deadline": "1h", "failurePolicy": "stop", "taskGroups": [
+                    {"name": "a", "kind": "k", "tasks": [{}]},
+                    {"name": "b", "dependsOn": ["a"], "when": "failed", "kind": "k", "tasks": [{}]},
+                ]}),
+            ),
+        ),
+        (
             "tasktemplates",
             object("TaskTemplate", json!({"template": {"metadata": {"labels": {"a": "b"}}, "spec": task}})),
         ),
