@@ -130,7 +130,7 @@ fn python_reads(texts: &[Text]) -> Vec<Vec<i64>> {
         times.dedup();
         times
     };
-    said.stdout.lines().map(read).collect()
+    said.lines().map(read).collect()
 }
 
 /// The same as we read them.

@@ -169,7 +169,7 @@ Examples:
 /// Of `schedule`.
 pub const SCHEDULE: &str = "\
 Examples:
-  muster schedule preview nightly                        the next 20 times, in its zone and in UTC
+  muster schedule preview nightly                        the next 20 times, in its zone and in UTC (-c COUNT)
   muster schedule preview --spec 'R5/T01:00:00/PT1H'     how a timeSpec is understood; no server is asked
   muster schedule run nightly                            make a run now, beside its times
   muster schedule backfill nightly --from 2026-11-01T00:00:00Z --to 2026-11-08T00:00:00Z

@@ -44,7 +44,7 @@ pub struct ScheduleTimes {
     #[arg(long, value_name = "ZONE", requires = "spec")]
     pub zone: Option<String>,
     /// How many times
-    #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 20)]
+    #[arg(long, short, value_name = "COUNT", default_value_t = 20)]
     pub count: usize,
     /// Show times from then on [default: now]
     #[arg(long, value_name = "TIME")]

@@ -1,7 +1,5 @@
 //! `muster schedule`, and schedules that run.
 
-use std::fmt::Write as _;
-
 use serde_json::Value;
 
 use crate::world::{Served, World, eventually};
@@ -25,7 +23,7 @@ fn tasks(served: &Served, selector: &str) -> Vec<Value> {
 fn the_next_times_are_shown_in_the_zone_and_in_utc() {
     let served = Served::new();
     served.apply(&schedule("far", FAR, ""));
-    let said = served.muster(&["schedule", "preview", "far", "-n", "2"]);
+    let said = served.muster(&["schedule", "preview", "far", "-c", "2"]);
     assert_eq!((said.code, said.err.as_str()), (0, "Understood as R5/2100-01-01T01:00:00+01:00/P1D\n"));
     let rows = said.rows();
     assert_eq!(rows[0], ["EUROPE/BERLIN", "UTC"]);
@@ -157,10 +155,9 @@ fn a_schedule_keeps_its_limits_and_goes_with_its_runs() {
 #[test]
 fn a_schedule_waits_for_its_template_and_runs_when_it_appears() {
     let served = Served::running("1");
-    let mut text = String::from("apiVersion: muster.dev/v1alpha1\nkind: Schedule\nmetadata: {name: s}\n");
-    write!(text, "spec: {{schedulePolicy: {{timeSpec: R1/PT1S}}, templateRef: {{name: later}}}}\n")
-        .expect("text");
-    served.apply(&text);
+    let text = "apiVersion: muster.dev/v1alpha1\nkind: Schedule\nmetadata: {name: s}\n\
+                spec: {schedulePolicy: {timeSpec: R1/PT1S}, templateRef: {name: later}}\n";
+    served.apply(text);
     let reason = || {
         let status = served.muster(&["get", "schedule", "s", "-o", "json"]).json()["status"].clone();
         let conditions = status["conditions"].as_array().cloned().unwrap_or_default();

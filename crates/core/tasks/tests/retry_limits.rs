@@ -8,7 +8,7 @@ use muster_types::{Millis, State, Task, TaskSpec};
 /// Attempts until the task fails, when every attempt loses its executor.
 fn attempts_when_lost(retry: Retry) -> u32 {
     let mut task = Task::new("n", "t", TaskSpec { retry, ..TaskSpec::default() });
-    task.metadata.uid = "0190b0a0-0000-7000-8000-000000000001".to_owned();
+    "0190b0a0-0000-7000-8000-000000000001".clone_into(&mut task.metadata.uid);
     task.status.state = Some(State::Ready);
     while state_of(&task) == State::Ready {
         let handle = begin_attempt(&mut task, None, None, &[], Millis(0)).expect("a ready task begins");

@@ -127,7 +127,7 @@ pub fn plan_triggers(situation: &Situation<'_>, plan: &mut Plan) {
         plan.runs.push(Cause::Trigger { work: work.clone() });
         remember(&mut plan.status, work);
     }
-    report(&mut plan.status, trouble, now);
+    report(&mut plan.status, trouble.as_ref(), now);
 }
 
 fn remember(status: &mut ScheduleStatus, work: &EndedWork) {
@@ -139,10 +139,10 @@ fn remember(status: &mut ScheduleStatus, work: &EndedWork) {
     }
 }
 
-fn report(status: &mut ScheduleStatus, trouble: Option<(&'static str, String)>, now: Timestamp) {
+fn report(status: &mut ScheduleStatus, trouble: Option<&(&'static str, String)>, now: Timestamp) {
     let old = find_condition(&status.conditions, TRIGGERING);
     let was_deep = old.is_some_and(|old| old.reason == "TooDeep");
-    let (holds, reason, message) = match &trouble {
+    let (holds, reason, message) = match trouble {
         Some((reason, message)) => (ConditionStatus::False, *reason, message.as_str()),
         // What was cut off stays said.
         None if was_deep => return,

@@ -109,10 +109,11 @@ impl Play {
 fn check(table: &str, course: impl Fn(&mut Play)) {
     for line in table.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let columns: Vec<_> = line.split('|').map(str::trim).collect();
-        let [settings, minutes, expected] = columns[..] else { panic!("not a line of the table: {line}") };
+        assert_eq!(columns.len(), 3, "not a line of the table: {line}");
+        let (settings, minutes, expected) = (columns[0], columns[1], columns[2]);
         let policy =
             json!({"allowConcurrent": settings.contains("allow"), "skipOutdated": settings.contains("skip")});
-        let mut play = Play::new(&policy, minutes.parse().unwrap());
+        let mut play = Play::new(&policy, minutes.parse().expect("minutes"));
         course(&mut play);
         assert_eq!(play.said(), expected, "{line}");
     }

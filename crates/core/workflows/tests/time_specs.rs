@@ -9,7 +9,7 @@ fn said(spec: &str, zone: &str, created: &str) -> String {
         Ok(spec) => spec,
         Err(error) => return error.to_string(),
     };
-    let created: Timestamp = created.parse().unwrap();
+    let created: Timestamp = created.parse().expect("a time of creation");
     let occurrences = spec.starting(created);
     let mut shown = Vec::new();
     let mut next = occurrences.next_at_or_after(created);
@@ -24,7 +24,8 @@ fn said(spec: &str, zone: &str, created: &str) -> String {
 fn check(table: &str) {
     for line in table.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let columns: Vec<_> = line.split(" | ").map(str::trim).collect();
-        let [spec, zone, created, expected] = columns[..] else { panic!("not a line of the table: {line}") };
+        assert_eq!(columns.len(), 4, "not a line of the table: {line}");
+        let (spec, zone, created, expected) = (columns[0], columns[1], columns[2], columns[3]);
         assert_eq!(said(spec, zone.trim_matches('-'), created), expected, "{line}");
     }
 }
@@ -33,7 +34,7 @@ fn check(table: &str) {
 fn check_normal(table: &str) {
     for line in table.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (spec, expected) = line.split_once(" -> ").expect("spec -> normal form");
-        let created = "2015-04-30T00:10:00Z".parse().unwrap();
+        let created = "2015-04-30T00:10:00Z".parse().expect("a time of creation");
         let normal = |text: &str| TimeSpec::parse(text, "").map(|spec| spec.starting(created).normal_form());
         assert_eq!(normal(spec).as_deref(), Ok(expected), "{spec}");
         assert_eq!(normal(expected).as_deref(), Ok(expected), "the normal form is its own normal form");

@@ -84,7 +84,7 @@ pub fn make(
     let mut batches = if writes.is_empty() { Vec::new() } else { vec![Batch { checks: Vec::new(), writes }] };
     let forgotten = choose_forgotten(&schedule.spec, entry.ended.iter());
     batches.extend(forgotten.iter().filter_map(|run| forget(store, names, &run.key, now)).map(Batch::of));
-    let waits_for = missing.is_some().then(|| template.path(&schedule)).flatten();
+    let waits_for = missing.is_some().then(|| Template::path(&schedule)).flatten();
     Ok(Made { path: stored.path.clone(), batches, runs, wake_at: plan.wake_at, waits_for })
 }
 
@@ -123,7 +123,7 @@ impl Template {
         if let Self::Missing(why) = self { Some(why.clone()) } else { None }
     }
 
-    fn path(&self, schedule: &Schedule) -> Option<String> {
+    fn path(schedule: &Schedule) -> Option<String> {
         let reference = schedule.spec.template_ref.as_ref()?;
         Some(format!("{}/{}", schedule.metadata.namespace, reference.name))
     }

@@ -96,7 +96,8 @@ async fn measure(dir: &Path, all: usize, due: usize) -> anyhow::Result<Found> {
         bail!("this machine is too slow for {all} schedules: the second came before they were all there");
     }
     // The loop reads everything first; that is no idling.
-    tokio::time::sleep(Duration::from_secs(u64::try_from(left)?) - IDLE - Duration::from_secs(1)).await;
+    let reading = Duration::from_secs(u64::try_from(left)?).saturating_sub(IDLE + Duration::from_secs(1));
+    tokio::time::sleep(reading).await;
     let (before, from) = (cpu_seconds()?, Instant::now());
     tokio::time::sleep(IDLE).await;
     let idle = (cpu_seconds()? - before) / from.elapsed().as_secs_f64() * 100.0;

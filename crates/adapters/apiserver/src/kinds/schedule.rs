@@ -83,7 +83,7 @@ fn validate_times(spec: &ScheduleSpec, causes: &mut Causes) {
     match TimeSpec::parse(times, &policy.time_zone) {
         Ok(_) => {}
         Err(error @ TimeSpecError::UnknownZone(_)) => {
-            causes.invalid(field("timeZone"), &policy.time_zone, error)
+            causes.invalid(field("timeZone"), &policy.time_zone, error);
         }
         Err(error) => causes.invalid(field("timeSpec"), &policy.time_spec, error),
     }
@@ -116,7 +116,9 @@ fn validate_template(schedule: &Schedule, causes: &mut Causes) {
         [_] => {}
         [_, ref rest @ ..] => {
             let why = "only one of template, templateRef and jobTemplate can be set";
-            rest.iter().for_each(|name| causes.forbidden(format!("spec.{name}"), why));
+            for name in rest {
+                causes.forbidden(format!("spec.{name}"), why);
+            }
         }
     }
     if let Some(template) = &spec.template {

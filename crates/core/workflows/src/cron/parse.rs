@@ -66,13 +66,11 @@ impl<'a> Field<'a> {
 pub fn parse(text: &str) -> Result<Cron, TimeSpecError> {
     if text.starts_with('@') {
         let word = text.trim_end().to_ascii_lowercase();
-        return match NICKNAMES.iter().find(|(name, _)| *name == word) {
-            Some((_, fields)) => parse(fields),
-            None => {
-                let names: Vec<_> = NICKNAMES.iter().map(|(name, _)| *name).collect();
-                Err(TimeSpecError::at(1, format!("{word} is none of {}", names.join(", "))))
-            }
-        };
+        if let Some((_, fields)) = NICKNAMES.iter().find(|(name, _)| *name == word) {
+            return parse(fields);
+        }
+        let names: Vec<_> = NICKNAMES.iter().map(|(name, _)| *name).collect();
+        return Err(TimeSpecError::at(1, format!("{word} is none of {}", names.join(", "))));
     }
     let fields = fields(text);
     let (second, rest) = match fields.len() {

@@ -38,7 +38,7 @@ impl Due<'_> {
 
     /// When an occurrence is made at the earliest: its time, and its part of the jitter.
     pub fn due_at(&self, time: Timestamp) -> Timestamp {
-        let jitter = self.schedule.spec.schedule_policy.jitter.map_or(0, |jitter| jitter.as_secs());
+        let jitter = self.schedule.spec.schedule_policy.jitter.map_or(0, Duration::as_secs);
         if jitter == 0 {
             return time;
         }

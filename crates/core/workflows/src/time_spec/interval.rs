@@ -86,14 +86,14 @@ impl Interval {
             let civil = days * DAY + point.second;
             point.offset.map_or_else(|| zone.resolve(civil), |offset| civil - offset)
         };
-        let anchor = match point.days {
-            Some(days) => moment(days),
-            None => {
-                let today =
-                    (created + point.offset.unwrap_or_else(|| zone.offset_at(created))).div_euclid(DAY);
-                let days = (today - 1..).find(|day| moment(*day) >= created);
-                moment(days.unwrap_or(today))
-            }
+        let anchor = if let Some(days) = point.days {
+            moment(days)
+        } else {
+            let offset = point.offset.unwrap_or_else(|| zone.offset_at(created));
+            let today = (created + offset).div_euclid(DAY);
+            // The clock of a zone can leave out a whole day.
+            let day = (today - 1..=today + 2).find(|day| moment(*day) >= created);
+            moment(day.unwrap_or(today))
         };
         Series::new(zone, anchor, self.step, count, anchor_is)
     }
