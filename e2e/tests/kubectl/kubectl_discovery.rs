@@ -11,6 +11,7 @@ fn api_resources_lists_every_kind_with_its_short_name() {
         ["applications", "mapp", "muster.dev/v1alpha1", "true", "Application"],
         ["extensions", "mext", "muster.dev/v1alpha1", "true", "Extension"],
         ["jobs", "mjob", "muster.dev/v1alpha1", "true", "Job"],
+        ["schedules", "msched", "muster.dev/v1alpha1", "true", "Schedule"],
         ["taskgroups", "mtg", "muster.dev/v1alpha1", "true", "TaskGroup"],
         ["taskkinds", "mtk", "muster.dev/v1alpha1", "true", "TaskKind"],
         ["tasks", "mtask", "muster.dev/v1alpha1", "true", "Task"],
@@ -31,7 +32,7 @@ fn api_resources_wide_shows_verbs_and_category() {
 fn api_resources_can_be_chosen_by_category() {
     let listed = Kubectl::current().ok("api-resources --categories=muster -o name");
     let names: Vec<_> = listed.lines().collect();
-    assert_eq!(names.len(), 8, "{names:?}");
+    assert_eq!(names.len(), 9, "{names:?}");
     assert!(names.iter().all(|name| name.ends_with(".muster.dev")), "{names:?}");
 }
 
