@@ -144,8 +144,10 @@ impl Server {
         let admin = write_access(data, &api, &url, ca.as_deref()).await?;
         let collecting = garbage::collect(store.clone(), registry, clock.clone(), shutdown.clone());
         let garbage = tokio::spawn(collecting);
-        let workflows = engine.is_some().then(|| tokio::spawn(run_workflows(store.clone(), clock.clone())));
-        let schedules = engine.is_some().then(|| tokio::spawn(run_schedules(store.clone(), clock.clone())));
+        // A server that starts only its own tasks makes none either.
+        let makes = options.engine.as_ref().is_some_and(|wanted| wanted.only_since.is_none());
+        let workflows = makes.then(|| tokio::spawn(run_workflows(store.clone(), clock.clone())));
+        let schedules = makes.then(|| tokio::spawn(run_schedules(store.clone(), clock.clone())));
         let engine = engine.map(|engine| tokio::spawn(engine.run()));
         let serving = tokio::spawn(serve(api, listener, listening, shutdown.clone()));
         Ok(Self { url, admin, store, shutdown, serving, garbage, engine, workflows, schedules })

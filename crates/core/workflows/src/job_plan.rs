@@ -5,6 +5,7 @@
 //! Aggregation goes upward only: the job is told by its groups, never by tasks.
 
 use muster_types::job::{FailurePolicy, GroupSummary, JobGroup, JobStatus, JobStopping, When};
+use muster_types::task_group::GroupMode;
 use muster_types::{Counts, Job, Timestamp, WorkState};
 
 use crate::group_status::end_conditions;
@@ -121,12 +122,20 @@ fn summarize(job: &Job, stands: &[Option<GroupStand>]) -> Vec<GroupSummary> {
             (None, _) => GroupSummary {
                 name: group.name.clone(),
                 state: WorkState::Waiting,
-                total: group.group_spec().total(),
+                total: total_of(group),
                 ..GroupSummary::default()
             },
         }
     });
     summaries.collect()
+}
+
+/// How many tasks a group will have; its spec may be large and is not copied for that.
+fn total_of(group: &JobGroup) -> u32 {
+    let default = if group.count.is_some() { GroupMode::Replicas } else { GroupMode::Batch };
+    let replicas = group.mode.unwrap_or(default) == GroupMode::Replicas;
+    let tasks = u32::try_from(group.tasks.len()).unwrap_or(u32::MAX);
+    tasks.saturating_mul(group.count.filter(|_| replicas).unwrap_or(1))
 }
 
 /// What becomes of a group that was not made.
@@ -310,4 +319,21 @@ fn describe(status: &JobStatus) -> String {
         parts.push("suspended".to_owned());
     }
     parts.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_types::task_group::GroupTask;
+
+    use super::*;
+
+    #[test]
+    fn a_group_that_waits_has_as_many_tasks_as_it_will_have() {
+        let modes = GroupMode::ALL.iter().copied().map(Some).chain([None]);
+        for (mode, count) in modes.flat_map(|mode| [(mode, None), (mode, Some(3))]) {
+            let tasks = vec![GroupTask::default(); 2];
+            let group = JobGroup { mode, count, tasks, ..JobGroup::default() };
+            assert_eq!(total_of(&group), group.group_spec().total(), "{mode:?} {count:?}");
+        }
+    }
 }
