@@ -63,7 +63,8 @@ fn a_task_that_is_deleted_is_a_failure_unless_that_was_waited_for() {
 fn a_name_that_is_not_there_gets_a_hint() {
     let served = Served::new();
     let name = submit(&served, "true");
-    let wrong = format!("{}x", &name[..name.len() - 1]);
+    let (start, last) = name.split_at(name.len() - 1);
+    let wrong = format!("{start}{}", if last == "x" { "y" } else { "x" });
     let said = served.muster(&["wait", &wrong]);
     said.fails(&format!("there is no task \"{wrong}\" in namespace default; did you mean {name}?"));
     World::new().muster(&["wait", "a", "--for", "done"]).is_misuse("state=Succeeded");
