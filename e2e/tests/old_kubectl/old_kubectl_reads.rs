@@ -14,7 +14,7 @@ fn with_two_tasks() -> Kubectl {
 #[test]
 fn api_resources_lists_every_kind() {
     let listed = Kubectl::old().ok("api-resources --api-group=muster.dev -o name");
-    assert_eq!(listed.lines().count(), 6, "{listed}");
+    assert_eq!(listed.lines().count(), 9, "{listed}");
     assert!(listed.contains("tasks.muster.dev\n"), "{listed}");
 }
 
@@ -34,7 +34,7 @@ fn version_names_the_server() {
 #[test]
 fn get_shows_a_table() {
     let shown = with_two_tasks().ok("get tasks");
-    assert!(shown.starts_with("NAME   STATE     KIND       PRIORITY"), "{shown}");
+    assert!(shown.starts_with("NAME   STATE   KIND       PRIORITY"), "{shown}");
     assert_eq!(shown.lines().count(), 3, "{shown}");
 }
 
