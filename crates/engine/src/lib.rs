@@ -21,4 +21,6 @@ pub mod schedules;
 pub mod settings;
 mod start;
 mod telemetry;
+mod wake;
 pub mod workflows;
+mod writes;

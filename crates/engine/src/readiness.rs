@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use muster_ports::clock::Millis;
-use muster_ports::store::{Batch, Change, Draft, Key, Precondition, Store, Write};
+use muster_ports::store::{Batch, Change, Key, Precondition, Store, Write};
 use muster_types::condition::{Condition, set_condition};
 use muster_types::{Addon, Extension, Object, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::catalogs::Catalogs;
+use crate::writes::put;
 
 /// Addons are kept there.
 const ADDONS: &str = "addons.muster.dev";
@@ -65,7 +66,5 @@ where
     if !change(&mut object) {
         return None;
     }
-    object.metadata.resource_version.clear();
-    let draft = Draft::of_object(serde_json::to_vec(&object).ok()?)?;
-    Some(Write::Put { key: key.clone(), expect: Precondition::At(stored.revision), draft })
+    put(key.clone(), Precondition::At(stored.revision), &mut object)
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use muster_ports::clock::Millis;
-use muster_ports::store::{Batch, Draft, Key, Precondition, Store, Stored, Write};
+use muster_ports::store::{Batch, Key, Precondition, Store, Stored, Write};
 use muster_types::schedule::TriggerKind;
 use muster_types::task_template::EmbeddedTask;
-use muster_types::{Job, Metadata, Object, Resource, Schedule, Task, TaskTemplate, Timestamp};
+use muster_types::{Job, Metadata, Schedule, Task, TaskTemplate, Timestamp};
 use muster_workflows::schedule::{Situation, plan_schedule};
 use muster_workflows::schedule_history::choose_forgotten;
 use muster_workflows::schedule_run::{Cause, complete, render_job, render_task, sign};
@@ -15,6 +15,7 @@ use muster_workflows::trigger::is_handled;
 use super::Names;
 use super::entry::{Entry, RunKey};
 use super::run_brief::RunBrief;
+use crate::writes::{delete, put};
 
 /// Names tried for a run.
 const NAME_TRIES: u32 = 8;
@@ -211,22 +212,4 @@ fn forget(store: &Store, names: &Names, run: &RunKey, now: Millis) -> Option<Wri
         TriggerKind::Task => delete(key, &stored, serde_json::from_slice::<Task>(stored.json()).ok()?, now),
         TriggerKind::Job => delete(key, &stored, serde_json::from_slice::<Job>(stored.json()).ok()?, now),
     }
-}
-
-fn delete<S: Resource>(key: Key, stored: &Stored, mut object: Object<S>, now: Millis) -> Option<Write> {
-    let expect = Precondition::At(stored.revision);
-    if object.metadata.finalizers.is_empty() {
-        return Some(Write::Delete { key, expect });
-    }
-    if object.metadata.deletion_timestamp.is_some() {
-        return None;
-    }
-    object.metadata.deletion_timestamp = Some(now.to_timestamp());
-    put(key, expect, &mut object)
-}
-
-fn put<S: Resource>(key: Key, expect: Precondition, object: &mut Object<S>) -> Option<Write> {
-    object.metadata.resource_version.clear();
-    let draft = Draft::of_object(serde_json::to_vec(object).ok()?)?;
-    Some(Write::Put { key, expect, draft })
 }

@@ -2,12 +2,14 @@
 //! changed the object meanwhile.
 
 use muster_ports::clock::Millis;
-use muster_ports::store::{Batch, Draft, Key, Precondition, Store, Write};
+use muster_ports::store::{Batch, Key, Precondition, Store};
 use muster_tasks::brief::has_attempt;
 use muster_tasks::progress;
 use muster_tasks::view::state_of;
 use muster_types::task_status::Stopping;
 use muster_types::{Object, Resource, State, Task};
+
+use crate::writes::{delete, put};
 
 /// Submits a member; `None` if it no longer waits for that.
 pub fn submit(store: &Store, key: &Key, now: Millis) -> Option<Batch> {
@@ -47,24 +49,9 @@ fn edit(store: &Store, key: &Key, change: impl FnOnce(&mut Task) -> Option<()>) 
     put(key.clone(), Precondition::At(stored.revision), &mut task).map(Batch::of)
 }
 
-/// The write that stores an object.
-pub fn put<S: Resource>(key: Key, expect: Precondition, object: &mut Object<S>) -> Option<Write> {
-    object.metadata.resource_version.clear();
-    let draft = Draft::of_object(serde_json::to_vec(object).ok()?)?;
-    Some(Write::Put { key, expect, draft })
-}
-
 /// Deletes an object, or asks those who must agree.
 pub fn deletion<S: Resource>(store: &Store, key: &Key, now: Millis) -> Option<Batch> {
     let stored = store.get(key)?;
-    let expect = Precondition::At(stored.revision);
-    let mut object: Object<S> = serde_json::from_slice(stored.json()).ok()?;
-    if object.metadata.finalizers.is_empty() {
-        return Some(Batch::of(Write::Delete { key: key.clone(), expect }));
-    }
-    if object.metadata.deletion_timestamp.is_some() {
-        return None;
-    }
-    object.metadata.deletion_timestamp = Some(now.to_timestamp());
-    put(key.clone(), expect, &mut object).map(Batch::of)
+    let object: Object<S> = serde_json::from_slice(stored.json()).ok()?;
+    delete(key.clone(), &stored, object, now).map(Batch::of)
 }

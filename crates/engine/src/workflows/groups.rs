@@ -9,9 +9,10 @@ use muster_workflows::group_plan::{EndReason, GroupPlan, plan_group};
 use muster_workflows::group_render::{member_name, render_member};
 use muster_workflows::group_status::fold_group;
 
-use super::edits::{cancel, put, submit};
+use super::edits::{cancel, submit};
 use super::member_brief::MemberBrief;
 use super::{Due, MOST_WRITES, SLICE, STATUS_PAUSE, Workflows};
+use crate::writes::put;
 
 /// What a look at a group asks for.
 struct GroupWork {

@@ -7,8 +7,8 @@ use muster_types::{Job, TaskGroup, WorkState};
 use muster_workflows::job_plan::{GroupStand, JobPlan, plan_job};
 use muster_workflows::job_render::render_group;
 
-use super::edits::put;
 use super::{Due, MOST_JOBS, STATUS_PAUSE, Workflows};
+use crate::writes::put;
 
 /// What a look at a job asks for.
 struct JobWork {

@@ -1,0 +1,25 @@
+//! The writes of whole objects, as all loops make them.
+
+use muster_ports::clock::Millis;
+use muster_ports::store::{Draft, Key, Precondition, Stored, Write};
+use muster_types::{Object, Resource};
+
+/// The write that stores an object.
+pub fn put<S: Resource>(key: Key, expect: Precondition, object: &mut Object<S>) -> Option<Write> {
+    object.metadata.resource_version.clear();
+    let draft = Draft::of_object(serde_json::to_vec(object).ok()?)?;
+    Some(Write::Put { key, expect, draft })
+}
+
+/// The write that deletes a stored object, or asks those who must agree; `None` if they were asked.
+pub fn delete<S: Resource>(key: Key, stored: &Stored, mut object: Object<S>, now: Millis) -> Option<Write> {
+    let expect = Precondition::At(stored.revision);
+    if object.metadata.finalizers.is_empty() {
+        return Some(Write::Delete { key, expect });
+    }
+    if object.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    object.metadata.deletion_timestamp = Some(now.to_timestamp());
+    put(key, expect, &mut object)
+}
