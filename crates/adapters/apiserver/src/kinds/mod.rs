@@ -3,6 +3,7 @@
 mod addon;
 mod application;
 mod container;
+mod event_sink;
 mod extension;
 mod job;
 mod patterns;
@@ -15,6 +16,7 @@ mod task_update;
 
 use muster_types::addon::AddonSpec;
 use muster_types::application::ApplicationSpec;
+use muster_types::event_sink::EventSinkSpec;
 use muster_types::extension::ExtensionSpec;
 use muster_types::job::JobSpec;
 use muster_types::schedule::ScheduleSpec;
@@ -32,6 +34,7 @@ pub fn registry() -> Registry {
         .with::<TaskGroupSpec>()
         .with::<JobSpec>()
         .with::<ScheduleSpec>()
+        .with::<EventSinkSpec>()
         .with::<TaskTemplateSpec>()
         .with::<TaskKindSpec>()
         .with::<AddonSpec>()

@@ -47,6 +47,8 @@ mod rules;
 #[cfg(test)]
 mod server;
 #[cfg(test)]
+mod sinks;
+#[cfg(test)]
 mod watching;
 #[cfg(test)]
 mod workflows;
