@@ -24,7 +24,9 @@ pub struct Window {
     /// Messages that may be sent.
     ready: BTreeSet<Ticket>,
     under_way: BTreeSet<Ticket>,
-    /// The messages of each object that are here, the first of which is ready or under way.
+    /// Messages that were refused and rest before they are sent again.
+    resting: BTreeSet<Ticket>,
+    /// The messages of each object that are here, the first of which is ready, under way or resting.
     lines: BTreeMap<Arc<str>, VecDeque<Ticket>>,
 }
 
@@ -46,6 +48,7 @@ impl Window {
             open: BTreeMap::new(),
             ready: BTreeSet::new(),
             under_way: BTreeSet::new(),
+            resting: BTreeSet::new(),
             lines: BTreeMap::new(),
         }
     }
@@ -93,14 +96,26 @@ impl Window {
         self.close(ticket)
     }
 
-    /// A message was not taken: it is to be sent again. How often that happened so far.
+    /// A message was not taken: it rests, and is to be sent again. How often that happened so far.
     pub fn refuse(&mut self, ticket: Ticket) -> u32 {
         if self.under_way.remove(&ticket) {
-            self.ready.insert(ticket);
+            self.resting.insert(ticket);
         }
         let Some(entry) = self.open.get_mut(&ticket) else { return 0 };
         entry.refused = entry.refused.saturating_add(1);
         entry.refused
+    }
+
+    /// What rested may be sent again. False if nothing did.
+    pub fn wake(&mut self) -> bool {
+        let rested = !self.resting.is_empty();
+        self.ready.append(&mut self.resting);
+        rested
+    }
+
+    /// True if messages rest.
+    pub fn is_resting(&self) -> bool {
+        !self.resting.is_empty()
     }
 
     /// The connection is gone: whatever was under way is to be sent again.
@@ -137,12 +152,13 @@ impl Window {
         let entry = self.open.remove(&ticket)?;
         self.under_way.remove(&ticket);
         self.ready.remove(&ticket);
+        self.resting.remove(&ticket);
         let key = &entry.message.key;
         let line = self.lines.get_mut(key)?;
         line.retain(|waiting| *waiting != ticket);
         match line.front() {
-            Some(next) if !self.under_way.contains(next) => drop(self.ready.insert(*next)),
-            Some(_) => {}
+            Some(next) if self.under_way.contains(next) || self.resting.contains(next) => {}
+            Some(next) => drop(self.ready.insert(*next)),
             None => drop(self.lines.remove(key)),
         }
         Some(entry.message)

@@ -67,6 +67,8 @@ fn what_was_refused_or_lost_is_sent_again_before_what_follows() {
     window.take_in(2, [message("b", 1)]);
     let sent = window.send();
     assert_eq!(window.refuse(sent[0].0), 1);
+    assert!(window.send().is_empty() && window.is_resting(), "it rests, and what follows it waits");
+    assert!(window.wake() && !window.wake());
     assert_eq!(ids(&window.send()), ["a/1"]);
     assert!(!window.confirm(77), "nobody knows it");
     window.lose();
@@ -114,6 +116,9 @@ proptest! {
             }
             under_way.extend(window.send());
             prop_assert!(under_way.len() <= size);
+            if happening % 2 == 0 {
+                window.wake();
+            }
             match happening {
                 // The broker takes the oldest or the newest.
                 0..=5 => if !under_way.is_empty() {
