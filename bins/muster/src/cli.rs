@@ -8,6 +8,7 @@ mod object_args;
 mod queue_args;
 mod report_args;
 mod schedule_args;
+mod sink_args;
 mod task_args;
 
 use std::net::IpAddr;
@@ -24,6 +25,7 @@ pub use object_args::{ApplyArgs, Cascade, DeleteArgs, DescribeArgs, GetArgs, Out
 pub use queue_args::QueueArgs;
 pub use report_args::{BucketCommand, ReportAdd, ReportArgs, ReportCommand};
 pub use schedule_args::{ScheduleCommand, ScheduleTimes};
+pub use sink_args::SinkCommand;
 pub use task_args::{MadeOutput, RunArgs, SubmitArgs, TaskArgs};
 
 /// The control plane for work that ends.
@@ -117,6 +119,9 @@ pub enum Command {
     /// Show the times of a schedule, make a run now, or make runs for times in the past
     #[command(subcommand, after_help = examples::SCHEDULE)]
     Schedule(ScheduleCommand),
+    /// Show, test, pause, resume and replay event sinks, where messages about changes go
+    #[command(subcommand, after_help = examples::SINK)]
+    Sink(SinkCommand),
     /// Print the kubeconfig of the server in the data directory, secret included
     #[command(after_help = examples::KUBECONFIG)]
     Kubeconfig(KubeconfigArgs),
@@ -216,13 +221,13 @@ pub struct UpArgs {
     /// Serve plain HTTP on any address: everybody on the network can read tokens
     #[arg(long)]
     pub insecure_http: bool,
-    /// What this server does: api, engine
+    /// What this server does: api, engine, relay
     #[arg(
         long,
         value_name = "ROLE",
         env = "MUSTER_ROLES",
         value_delimiter = ',',
-        default_value = "api,engine"
+        default_value = "api,engine,relay"
     )]
     pub roles: Vec<ServerRole>,
     #[command(flatten)]
@@ -238,6 +243,8 @@ pub enum ServerRole {
     Api,
     /// Start and watch tasks
     Engine,
+    /// Tell event sinks about changes
+    Relay,
 }
 
 /// Limits of the server.
@@ -262,6 +269,9 @@ pub struct LimitArgs {
     /// Age of the oldest change that can be watched
     #[arg(long, value_name = "DURATION", default_value = "1h")]
     pub history_age: Duration,
+    /// Changes that are kept for an event sink that does not keep up
+    #[arg(long, value_name = "COUNT", default_value_t = 2_000_000)]
+    pub relay_backlog: usize,
     /// How often a watch says where it is
     #[arg(long, value_name = "DURATION", default_value = "1m")]
     pub bookmark_interval: Duration,

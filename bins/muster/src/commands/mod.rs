@@ -20,6 +20,7 @@ mod retry_job;
 mod run;
 mod schedule;
 mod session;
+mod sink;
 mod submit;
 mod targets;
 mod task_names;
@@ -70,6 +71,7 @@ pub fn carry_out(globals: &Globals, command: Command) -> anyhow::Result<ExitCode
             Command::Describe(args) => describe::run(globals, &args).await,
             Command::Delete(args) => delete::run(globals, &args).await,
             Command::Schedule(command) => schedule::run(globals, &command).await,
+            Command::Sink(command) => sink::run(globals, command).await,
             Command::Kubeconfig(args) => kubeconfig::run(globals, &args),
             Command::Token(command) => token::run(globals, command).await,
             Command::Completion { shell } => completion::run(shell),

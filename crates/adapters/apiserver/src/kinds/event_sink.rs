@@ -10,7 +10,7 @@ use crate::kind::{Column, Strategy};
 use crate::refusal::Causes;
 
 /// Most messages under way at once.
-const MOST_WINDOW: u32 = 100_000;
+const MOST_WINDOW: u32 = 50_000;
 
 impl Strategy for EventSinkSpec {
     fn validate(sink: &EventSink, causes: &mut Causes) {
