@@ -69,7 +69,8 @@ impl Rabbit {
             .env("RABBITMQ_LOG_BASE", place.join("log"))
             .env("RABBITMQ_ENABLED_PLUGINS_FILE", file(place, "enabled_plugins", "[].\n"))
             .env("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", "-kernel inet_dist_use_interface {127,0,0,1}")
-            .env("RABBITMQ_ALLOW_INPUT", "true")
+            // The script becomes the broker, whose id is then the one that was started.
+            .env("RUNNING_UNDER_SYSTEMD", "true")
             .env("ERL_EPMD_ADDRESS", "127.0.0.1")
             .env("ERL_EPMD_PORT", names_port.to_string())
             .env("HOME", place);
