@@ -17,7 +17,7 @@ use muster_types::{EventSink, Task};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, interval};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -172,9 +172,10 @@ fn condition<'a>(status: &'a Value, of: &str) -> &'a Value {
 
 async fn wait_for(what: &str, holds: impl Fn() -> bool, show: impl Fn() -> String) {
     let deadline = Instant::now() + SOON;
+    let mut looks = interval(Duration::from_millis(2));
     while !holds() {
         assert!(Instant::now() < deadline, "{what} did not come: {}", show());
-        sleep(Duration::from_millis(2)).await;
+        looks.tick().await;
     }
 }
 

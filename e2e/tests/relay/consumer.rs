@@ -81,9 +81,10 @@ async fn open(address: &Address, queue: &str) -> Option<AmqpConsumer> {
 }
 
 async fn consume(address: &Address, queue: &str, heard: &Mutex<Heard>, stop: &AtomicBool) {
+    let mut tries = tokio::time::interval(Duration::from_millis(100));
     while !stop.load(Ordering::Relaxed) {
+        tries.tick().await;
         let Some(mut consumer) = open(address, queue).await else {
-            tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
         let mut unacknowledged = 0;

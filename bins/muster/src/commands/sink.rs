@@ -89,10 +89,11 @@ impl Asked {
         let namespace = session.namespace();
         let mut change = json!({"metadata": {"annotations": {}}});
         change["metadata"]["annotations"][self.annotation] = json!(self.request);
-        let mut sink = session.client.patch(&resource, namespace, name, &change).await?;
-        if sink["spec"]["suspend"] == true {
+        let before = session.client.get(&resource, namespace, name, Form::Objects).await?;
+        if before["spec"]["suspend"] == true {
             bail!("{name} is paused; resume it first with `muster sink resume {name}`");
         }
+        let mut sink = session.client.patch(&resource, namespace, name, &change).await?;
         let deadline = Instant::now() + self.patience;
         loop {
             let answer = &sink["status"][self.field];

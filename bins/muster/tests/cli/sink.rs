@@ -67,11 +67,11 @@ fn a_sink_is_listed_tested_paused_resumed_and_replayed() {
 #[test]
 fn what_cannot_be_done_is_said() {
     let served = told();
-    served.apply(&sink("n", "{file: {path: /proc/none/f}}"));
-    let said = served.muster(&["sink", "test", "n"]);
+    served.apply(&sink("nowhere", "{file: {path: /proc/none/f}}"));
+    let said = served.muster(&["sink", "test", "nowhere"]);
     assert_eq!(said.code, 1);
     assert!(said.err.contains("CannotWrite: /proc/none/f cannot be written"), "{}", said.err);
-    let said = served.muster(&["sink", "replay", "n", "--from", "yesterday"]);
+    let said = served.muster(&["sink", "replay", "nowhere", "--from", "yesterday"]);
     said.fails("--from yesterday is neither a revision nor a time such as 2026-11-15T12:00:00Z");
     let said = served.muster(&["sink", "pause", "gone"]);
     assert!(said.err.contains("\"gone\" not found"), "{}", said.err);
@@ -80,7 +80,7 @@ fn what_cannot_be_done_is_said() {
 #[test]
 fn a_task_is_kept_until_its_end_was_confirmed() {
     let served = told();
-    served.apply(&sink("n", "{file: {path: /proc/none/f}}"));
+    served.apply(&sink("nowhere", "{file: {path: /proc/none/f}}"));
     eventually("the sink is in trouble", || served.muster(&["sink", "list"]).out.contains("False"));
     let task = "apiVersion: muster.dev/v1alpha1\nkind: Task\nmetadata: {name: short}\n\
                 spec: {container: {command: ['true']}, ttl: {succeeded: 1s}}\n";
@@ -92,7 +92,7 @@ fn a_task_is_kept_until_its_end_was_confirmed() {
     served.apply(later);
     served.muster(&["wait", "later"]);
     assert_eq!(served.muster(&["get", "task", "short", "-o", "name"]).code, 0);
-    served.muster(&["delete", "eventsink", "n"]);
+    served.muster(&["delete", "eventsink", "nowhere"]);
     eventually("it is let go", || served.muster(&["get", "task", "short"]).code != 0);
 }
 

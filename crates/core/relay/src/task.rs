@@ -131,11 +131,15 @@ fn run(before: Option<&SeenTask<'_>>, after: &SeenTask<'_>) -> Vec<Step> {
     };
     let attempt = attempt_of(latest);
     let step = |cds| Step { cds, ..after.step("running", Unique::Count(attempt.into())) };
-    let first = Some(after.cds("running", Unique::Once, None));
+    // An attempt may have failed in the same change; that is no try before it.
+    let tried = before.map_or(0, SeenTask::tries);
+    let first = Some(Cds { retry_count: tried, ..after.cds("running", Unique::Once, None) });
     let again = || {
         let preempted =
             after.status.attempts.iter().any(|it| it.number + 1 == attempt && it.reason == "Preempted");
-        (!preempted).then(|| after.cds("retry", Unique::Count(attempt.into()), None))
+        let tried = before.map_or_else(|| after.tries(), SeenTask::tries);
+        (!preempted)
+            .then(|| Cds { retry_count: tried, ..after.cds("retry", Unique::Count(attempt.into()), None) })
     };
     let runs = after.status.events.iter().filter(|record| record.kind == RAN).count();
     match (ran_before, runs) {
@@ -193,9 +197,13 @@ impl SeenTask<'_> {
         if said.is_empty() { "Unknown".to_owned() } else { said.to_owned() }
     }
 
+    /// Attempts that failed or were lost.
+    fn tries(&self) -> u32 {
+        self.status.retries.saturating_add(self.status.lost)
+    }
+
     fn cds(&self, word: &'static str, unique: Unique, failure_reason: Option<String>) -> Cds {
-        let retry_count = self.status.retries.saturating_add(self.status.lost);
-        Cds { word, unique, retry_count, failure_reason }
+        Cds { word, unique, retry_count: self.tries(), failure_reason }
     }
 
     fn step(&self, word: &str, unique: Unique) -> Step {
@@ -206,8 +214,8 @@ impl SeenTask<'_> {
         if self.status.attempt > 0 {
             data.push(("attempt", json!(self.status.attempt)));
         }
-        if self.status.retries + self.status.lost > 0 {
-            data.push(("retries", json!(self.status.retries + self.status.lost)));
+        if self.tries() > 0 {
+            data.push(("retries", json!(self.tries())));
         }
         match self.state() {
             State::Failed => data.push(("reason", json!(self.why()))),

@@ -129,6 +129,26 @@ fn an_attempt_that_never_ran_does_not_make_the_next_one_a_retry() {
 }
 
 #[test]
+fn an_attempt_that_failed_at_once_was_the_first_try_all_the_same() {
+    let mut back = at("Ready", 1, &[1], &[""]);
+    back["retries"] = json!(1);
+    let versions =
+        [at("Pending", 1, &[], &[]), back].map(|status| task(&json!({}), &status).to_string().into_bytes());
+    let observed = Observed {
+        resource: "tasks.muster.dev",
+        namespace: "default",
+        revision: 2,
+        at: Millis(0),
+        before: Some(&versions[0]),
+        after: &versions[1],
+        deleted: false,
+    };
+    let messages = classify(&cds(), &observed).unwrap();
+    assert_eq!(messages[0].topic, "cds.job.running");
+    assert_eq!(serde_json::from_slice::<Value>(&messages[0].body).unwrap()["retry-count"], 0);
+}
+
+#[test]
 fn waiting_is_told_to_those_who_want_every_transition_and_to_nobody_else() {
     let story = [
         json!({}),
