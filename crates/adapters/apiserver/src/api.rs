@@ -259,7 +259,7 @@ impl Api {
         let events = events::dialect_of(&path);
         let kind = match events {
             Some(dialect) => Some(Arc::new(EventKind::new(dialect)) as Arc<dyn Kind>),
-            None => self.registry.find(&path.group, &path.version, &path.plural).cloned(),
+            None => self.registry.find(&path.group, &path.version, &path.plural),
         };
         let kind = kind.ok_or_else(Refusal::no_such_path)?;
         label.resource.clone_from(&kind.info().plural);

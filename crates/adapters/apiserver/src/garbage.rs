@@ -72,7 +72,7 @@ async fn follow(store: &Store, registry: &Registry, clock: &dyn Clock) -> WatchE
         observed: watch.position(),
         held_up: false,
     };
-    for kind in registry.kinds() {
+    for kind in &registry.kinds() {
         let resource = &kind.info().resource;
         for stored in store.snapshot(resource).range(None, None) {
             if concerns(stored) {
@@ -227,8 +227,7 @@ impl Collector<'_> {
     }
 
     fn write(&self, key: &Key, stored: &Arc<Stored>, decision: Decision) -> Result<Option<Write>, Refusal> {
-        let kind = self.registry.kinds().find(|kind| kind.info().resource == key.resource);
-        let Some(kind) = kind else { return Ok(None) };
+        let Some(kind) = self.registry.find_resource(&key.resource) else { return Ok(None) };
         let expect = Precondition::At(stored.revision);
         let mut object = kind.decode(Input::Json(stored.json()))?.object;
         let metadata = object.metadata_mut();
@@ -254,7 +253,8 @@ impl Collector<'_> {
     }
 
     fn owner_key(&self, dependent: &Key, owner: &OwnerReference) -> Option<Key> {
-        let info = self.registry.find_kind(&owner.api_version, &owner.kind)?.info();
+        let kind = self.registry.find_kind(&owner.api_version, &owner.kind)?;
+        let info = kind.info();
         let namespace = dependent.path.split_once('/').map_or("", |(namespace, _)| namespace);
         Some(Key::new(&info.resource, if info.namespaced { namespace } else { "" }, &owner.name))
     }

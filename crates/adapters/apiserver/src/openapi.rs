@@ -26,7 +26,7 @@ pub fn index(registry: &Registry) -> Value {
 pub fn document(registry: &Registry, group: &str, version: &str) -> Option<Value> {
     let mut schemas = Map::new();
     let mut paths = Map::new();
-    for kind in registry.kinds() {
+    for kind in &registry.kinds() {
         let info = kind.info();
         if info.group != group || info.version != version {
             continue;
