@@ -248,6 +248,6 @@ mod tests {
         assert_eq!(names.singular(), "nodepool");
         let spec = ResourceTypeSpec::default();
         assert_eq!(spec.scope(), ResourceScope::Namespaced);
-        assert_eq!([spec.interval(true), spec.interval(false)].map(|it| it.as_secs()), [1800, 10]);
+        assert_eq!([spec.interval(true), spec.interval(false)].map(Duration::as_secs), [1800, 10]);
     }
 }
