@@ -112,7 +112,11 @@ fn entry(stored: &Stored, before: Option<&Entry>) -> Entry {
 
 /// One bad type harms only itself. It was checked when it was written, so this is a type of a newer version.
 fn unreadable(stored: &Stored, why: &str, entry: Entry) -> Entry {
-    tracing::warn!(resource_type = stored.name(), why, "a resource type cannot be read; its kind is not served");
+    tracing::warn!(
+        resource_type = stored.name(),
+        why,
+        "a resource type cannot be read; its kind is not served"
+    );
     entry
 }
 

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 
 use muster_merge::Schema;
 use muster_ports::store::{Check, ResourceName, Snapshot, Store};
+use muster_resources::TypeRules;
 use muster_types::metadata::Metadata;
 use muster_types::names::{Names, Scope};
 use muster_types::{Object, Resource, Timestamp};
@@ -156,6 +157,7 @@ impl KindInfo {
 }
 
 /// What a client sent, or a patch made.
+#[derive(Clone, Copy)]
 pub enum Input<'a> {
     /// JSON text.
     Json(&'a [u8]),
@@ -241,7 +243,7 @@ pub trait Kind: Send + Sync {
     /// Checks an object against the others of its kind.
     fn admit(&self, _object: &dyn AnyObject, _stored: &Snapshot, _causes: &mut Causes) {}
     /// What must be true when a new object is stored, in the same moment.
-    fn needs_at_start(&self, _object: &dyn AnyObject) -> Vec<Check> {
+    fn needs_at_start(&self, _object: &dyn AnyObject, _store: &Store) -> Vec<Check> {
         Vec::new()
     }
     /// Says why an object cannot be deleted now, if it cannot.
@@ -257,6 +259,10 @@ pub trait Kind: Send + Sync {
     /// True if somebody sees to it that dependents go first, so that the collector of garbage need not.
     fn ends_in_order(&self) -> bool {
         false
+    }
+    /// What decides on its objects, if adapters see to them.
+    fn rules(&self) -> Option<&TypeRules> {
+        None
     }
     /// Columns behind the name.
     fn columns(&self) -> &[ColumnInfo];

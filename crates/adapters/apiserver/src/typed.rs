@@ -10,9 +10,7 @@ use muster_types::{Object, Resource};
 use serde_json::Value;
 
 use crate::decode::decode;
-use crate::kind::{
-    AnyObject, Column, ColumnInfo, Decoded, Input, Kind, KindInfo, Part, Strategy, Writing,
-};
+use crate::kind::{AnyObject, Column, ColumnInfo, Decoded, Input, Kind, KindInfo, Part, Strategy, Writing};
 use crate::refusal::{Causes, Refusal};
 
 /// A kind made of a spec type and its strategy.

@@ -3,7 +3,7 @@
 /// The place of a field.
 pub(crate) fn field(at: &str, name: &str) -> String {
     let plain =
-        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_$".contains(&byte));
     match (plain, at.is_empty()) {
         (true, true) => name.to_owned(),
         (true, false) => format!("{at}.{name}"),

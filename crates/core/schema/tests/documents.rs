@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 fn schema(schema: &Value) -> StructuralSchema {
-    StructuralSchema::read(schema).unwrap()
+    StructuralSchema::read(schema).expect("a schema")
 }
 
 /// A cluster as somebody might declare it.

@@ -56,8 +56,8 @@ impl Pending {
 
     /// Some object of a kind. Looks at those that the group deletes, and at all that it touches; both are few.
     fn find_any(&self, state: &State, resource: &ResourceName) -> Option<Arc<Stored>> {
-        let made = self.objects.iter().filter(|(key, _)| key.resource == *resource);
-        if let Some(made) = made.filter_map(|(_, object)| object.clone()).next() {
+        let mut made = self.objects.iter().filter(|(key, _)| key.resource == *resource);
+        if let Some(made) = made.find_map(|(_, object)| object.clone()) {
             return Some(made);
         }
         let snapshot = state.snapshot(resource);

@@ -41,13 +41,12 @@ impl EventKind {
             has_status: false,
             resource: ResourceName::new("tasks.muster.dev"),
         };
-        let column =
-            |name: &'static str, description: &'static str, column_type, wide| ColumnInfo {
-                name: name.into(),
-                description: description.into(),
-                wide,
-                column_type,
-            };
+        let column = |name: &'static str, description: &'static str, column_type, wide| ColumnInfo {
+            name: name.into(),
+            description: description.into(),
+            wide,
+            column_type,
+        };
         let columns = vec![
             column("Last Seen", "Time since it last happened.", "date", false),
             column("Type", "Normal or Warning.", "string", false),

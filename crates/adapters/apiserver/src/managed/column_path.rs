@@ -94,9 +94,9 @@ fn bracket(inside: &str) -> Result<Step, String> {
         return Ok(Step::Item(index));
     }
     let condition = inside.strip_prefix("?(@.").and_then(|rest| rest.strip_suffix(')'));
-    let (field, text) = condition.and_then(|condition| condition.split_once("==")).ok_or_else(|| {
-        format!("has [{inside}]; use [0], ['name'] or [?(@.field==\"text\")]")
-    })?;
+    let (field, text) = condition
+        .and_then(|condition| condition.split_once("=="))
+        .ok_or_else(|| format!("has [{inside}]; use [0], ['name'] or [?(@.field==\"text\")]"))?;
     let text = unquoted(text.trim()).ok_or("compares with text alone, which stands in quotes")?;
     Ok(Step::Where(field.trim().to_owned(), text.to_owned()))
 }
@@ -126,7 +126,9 @@ mod tests {
         ] {
             assert_eq!(ColumnPath::parse(path).unwrap().find(&document), Some(&value), "{path}");
         }
-        for path in [".spec.nope", ".spec.region.deeper", ".spec.pools[1]", ".status.conditions[?(@.type=='No')]"] {
+        for path in
+            [".spec.nope", ".spec.region.deeper", ".spec.pools[1]", ".status.conditions[?(@.type=='No')]"]
+        {
             assert_eq!(ColumnPath::parse(path).unwrap().find(&document), None, "{path}");
         }
     }

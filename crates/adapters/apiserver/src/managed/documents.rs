@@ -19,7 +19,9 @@ pub fn openapi(kind: &str, spec: &Value) -> Value {
     if let Some(spec) = spec.as_object_mut() {
         spec.entry("description").or_insert_with(|| json!("What is asked for."));
     }
-    let about = format!("{kind} is a managed resource: adapters bring it to what its spec says and report how it stands.");
+    let about = format!(
+        "{kind} is a managed resource: adapters bring it to what its spec says and report how it stands."
+    );
     json!({
         "type": "object",
         "description": about,

@@ -39,14 +39,15 @@ fn parent_type(parent: &Parent, store: &Store) -> Option<ResourceType> {
 pub fn parent_key(parent: &Parent, resource: &ManagedResource, store: &Store) -> Option<Key> {
     let name = parent_name(parent, &resource.spec)?;
     let scope = parent_type(parent, store)?.spec.scope();
-    let namespace = if scope == ResourceScope::Namespaced { resource.metadata.namespace.as_str() } else { "" };
+    let namespace =
+        if scope == ResourceScope::Namespaced { resource.metadata.namespace.as_str() } else { "" };
     Some(Key::new(&resource_of(&parent.resource_type), namespace, name))
 }
 
 /// What must be there when a resource is made: its type, and its parent.
-pub fn needs(plural: &str, parent: Option<&Key>) -> Vec<Check> {
+pub fn needs(plural: &str, parent: Option<Key>) -> Vec<Check> {
     let exists = |key: Key| Check { key, expect: Precondition::Exists };
-    parent.cloned().into_iter().chain([type_key(plural)]).map(exists).collect()
+    parent.into_iter().chain([type_key(plural)]).map(exists).collect()
 }
 
 /// Makes a new resource belong to its parent.

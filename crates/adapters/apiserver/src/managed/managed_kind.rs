@@ -5,7 +5,11 @@ use std::borrow::Cow;
 
 use muster_merge::Schema;
 use muster_ports::store::{Check, Store};
+use muster_resources::root_conditions::fold_conditions;
+use muster_resources::{FieldProblem, TypeRules};
 use muster_schema::{Problem, StructuralSchema};
+use muster_types::Timestamp;
+use muster_types::adapter_report::AVAILABLE;
 use muster_types::condition::find_condition;
 use muster_types::managed_resource::{FINALIZER, FORCE_DELETE, ManagedResource, ManagedStatus, READY};
 use muster_types::metadata::Metadata;
@@ -29,7 +33,7 @@ pub struct ManagedKind {
     openapi: Value,
     schema: Schema,
     spec: StructuralSchema,
-    declared: ResourceTypeSpec,
+    rules: TypeRules,
     columns: Vec<ColumnInfo>,
     paths: Vec<ColumnPath>,
     /// The type goes: nothing new is taken.
@@ -61,7 +65,7 @@ impl ManagedKind {
             openapi,
             columns: columns(spec),
             paths: paths.collect::<Result<_, _>>()?,
-            declared: spec.clone(),
+            rules: TypeRules::compile(spec).map_err(|problems| first(&problems))?,
             spec: shape,
             ends: declared.metadata.deletion_timestamp.is_some(),
         })
@@ -83,11 +87,14 @@ impl ManagedKind {
         if had && !metadata.finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
             metadata.finalizers.push(FINALIZER.to_owned());
         }
-        if let Some(parent) = &self.declared.parent {
+        if let Some(parent) = &self.rules.spec().parent {
             family::keep_owner(parent, old, new);
             let named = |resource: &ManagedResource| resource.spec.get(&parent.field).cloned();
             if named(old) != named(new) {
-                causes.forbidden(format!("spec.{}", parent.field), "a resource stays with its parent; make a new one");
+                causes.forbidden(
+                    format!("spec.{}", parent.field),
+                    "a resource stays with its parent; make a new one",
+                );
             }
         }
     }
@@ -129,8 +136,9 @@ impl Kind for ManagedKind {
             ("kind", &resource.kind, &self.info.kind),
         ] {
             if found != expected {
-                let message =
-                    format!("the {what} in the data ({found}) does not match the expected {what} ({expected})");
+                let message = format!(
+                    "the {what} in the data ({found}) does not match the expected {what} ({expected})"
+                );
                 return Err(Refusal::undecodable(what, &message));
             }
         }
@@ -158,9 +166,10 @@ impl Kind for ManagedKind {
         }
         validate_force(&Metadata::default(), &new.metadata, causes);
         self.validate(new, causes);
-        if let Some(parent) = &self.declared.parent {
+        if let Some(parent) = &self.rules.spec().parent {
             family::join(parent, new, by.store, causes);
         }
+        fold_conditions(&self.rules, new, by.now);
     }
 
     fn prepare_update(
@@ -168,7 +177,7 @@ impl Kind for ManagedKind {
         old: &dyn AnyObject,
         new: &mut dyn AnyObject,
         part: Part,
-        _by: Writing<'_>,
+        by: Writing<'_>,
         causes: &mut Causes,
     ) {
         let (Some(old), Some(new)) = (managed(old), managed_mut(new)) else { return };
@@ -192,20 +201,29 @@ impl Kind for ManagedKind {
                 causes.forbidden("spec", "the resource is being deleted");
             }
             self.validate(new, causes);
+            // Not Ready from the moment on that another spec is asked for.
+            fold_conditions(&self.rules, new, by.now);
         }
     }
 
-    fn needs_at_start(&self, object: &dyn AnyObject) -> Vec<Check> {
-        let owner = self.declared.parent.as_ref().zip(managed(object));
-        let parent = owner.and_then(|(parent, resource)| {
-            let name = resource.spec.get(&parent.field).and_then(Value::as_str)?;
-            family::owner_key(&parent.resource_type, name, resource)
-        });
-        family::needs(&self.info.plural, parent.as_ref())
+    fn needs_at_start(&self, object: &dyn AnyObject, store: &Store) -> Vec<Check> {
+        let family = self.rules.spec().parent.as_ref().zip(managed(object));
+        let parent = family.and_then(|(parent, resource)| family::parent_key(parent, resource, store));
+        family::needs(&self.info.plural, parent)
     }
 
     fn held_back(&self, object: &dyn AnyObject, store: &Store) -> Option<String> {
         managed(object).and_then(|resource| family::restrained(&self.info.plural, resource, store))
+    }
+
+    fn mark_deleted(&self, object: &mut dyn AnyObject, now: Timestamp) {
+        if let Some(resource) = managed_mut(object) {
+            fold_conditions(&self.rules, resource, now);
+        }
+    }
+
+    fn rules(&self) -> Option<&TypeRules> {
+        Some(&self.rules)
     }
 
     fn ends_in_order(&self) -> bool {
@@ -219,8 +237,9 @@ impl Kind for ManagedKind {
     fn cells(&self, object: &dyn AnyObject) -> Vec<Value> {
         let Some(resource) = managed(object) else { return Vec::new() };
         let condition = |name: &str| find_condition(&resource.status.conditions, name);
-        let status = |name: &str| condition(name).map_or_else(|| json!("Unknown"), |found| json!(found.status));
-        let mut cells = vec![status(READY), status("Available")];
+        let status =
+            |name: &str| condition(name).map_or_else(|| json!("Unknown"), |found| json!(found.status));
+        let mut cells = vec![status(READY), status(AVAILABLE)];
         // Only what a column asks for is made.
         let whole = |part: &str| match part {
             "metadata" => serde_json::to_value(&resource.metadata).unwrap_or_default(),
@@ -239,7 +258,7 @@ impl Kind for ManagedKind {
     }
 
     fn field_names(&self) -> Vec<Cow<'static, str>> {
-        self.declared.parent.iter().map(|parent| format!("spec.{}", parent.field).into()).collect()
+        self.rules.spec().parent.iter().map(|parent| format!("spec.{}", parent.field).into()).collect()
     }
 
     fn field(&self, object: &dyn AnyObject, name: &str) -> Option<String> {
@@ -268,6 +287,10 @@ fn columns(spec: &ResourceTypeSpec) -> Vec<ColumnInfo> {
     }));
     columns.push(column("Reason", "Why it is Ready, or is not.", true));
     columns
+}
+
+fn first(problems: &[FieldProblem]) -> String {
+    problems.first().map(ToString::to_string).unwrap_or_default()
 }
 
 /// A value as it stands in a table: what is no text, number or boolean is shown as JSON.
