@@ -28,8 +28,8 @@ impl Resource for AdapterSpec {
 /// What an adapter does on a pulse, and how it reports.
 ///
 /// Expressions are CEL. Texts of a template may contain `{{ expression }}`. Both know `resource` (the managed resource),
-/// `event` (the pulse), `env` (variables of the server whose name starts with MUSTER_ADAPTER_, without that prefix) and
-/// `params`.
+/// `event` (the pulse), `env` (variables of the server whose name starts with MUSTER_ADAPTER_, without that prefix),
+/// `params`, and `done` (names of the adapters that are available at the latest generation).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AdapterSpec {

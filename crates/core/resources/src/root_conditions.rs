@@ -4,6 +4,7 @@
 //!   reports False *at g*, whatever is reported at other generations and whoever has not reported yet; while it is False its
 //!   generation is the one it was last True or False at.
 //! - Ready: Available is True at the latest generation. A change of the spec makes it False at once.
+//! - Further conditions are said by the rules of the type, after these two; a rule without a value says Unknown.
 //!
 //! Invariants: the generation of Available never goes down; folding twice changes nothing, times included.
 
@@ -22,9 +23,10 @@ pub fn fold_conditions(rules: &TypeRules, resource: &mut ManagedResource, now: T
     let generation = resource.metadata.generation;
     let available = fold_available(rules, resource, now);
     let ready = fold_ready(rules, resource, &available, now);
+    let further = rules.ruled_conditions(resource, available.is_true(), ready.is_true(), now);
     let status = &mut resource.status;
     let force = find_condition(&status.conditions, FORCE_DELETED).cloned();
-    let folded = [available, ready].into_iter().chain(force);
+    let folded = [available, ready].into_iter().chain(force).chain(further);
     let folded: Vec<_> = folded.map(|condition| keep_time(&status.conditions, condition)).collect();
     status.conditions = folded;
     status.observed_generation = Some(generation);
