@@ -151,9 +151,13 @@ pub enum TokenCommand {
     Create {
         /// Name of the token: whom or what it is for
         name: String,
-        /// What it may do: admin everything, editor change objects, viewer read them
-        #[arg(long, value_parser = PossibleValuesParser::new(["admin", "editor", "viewer"]))]
+        /// What it may do: admin everything, editor change objects, viewer read them, reporter read managed resources and
+        /// report on them for one adapter
+        #[arg(long, value_parser = PossibleValuesParser::new(["admin", "editor", "viewer", "reporter"]))]
         role: String,
+        /// The adapter that a reporter reports for
+        #[arg(long, value_name = "NAME", required_if_eq("role", "reporter"))]
+        adapter: Option<String>,
         /// How long it is valid, such as 12h or 30d [default: until it is revoked]
         #[arg(long, value_name = "DURATION")]
         ttl: Option<Duration>,
@@ -316,7 +320,11 @@ mod tests {
     #[test]
     fn every_role_of_the_server_can_be_asked_for() {
         for role in Role::ALL {
-            let line = ["muster", "token", "create", "a", "--role", &role.to_string()];
+            let role = role.to_string();
+            let mut line = vec!["muster", "token", "create", "a", "--role", &role];
+            if role == "reporter" {
+                line.extend(["--adapter", "dns"]);
+            }
             assert!(Cli::try_parse_from(line).is_ok(), "{role}");
         }
     }

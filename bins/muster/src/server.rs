@@ -119,7 +119,7 @@ impl Server {
         let store = open_store(data, options.limits)?;
         let shutdown = Shutdown::default();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let registry = kinds::registry();
+        let registry = kinds::registry().with_types_of(&store);
         let scheme = if listening.tls.is_some() { "https" } else { "http" };
         let url = server_url(scheme, address);
         let files = data.folder("files")?;

@@ -156,6 +156,7 @@ pub const TOKEN: &str = "\
 Examples:
   muster token create ci --role editor --ttl 720h
   muster token create ann --role viewer --as-kubeconfig > ann.yaml
+  muster token create dns --role reporter --adapter dns
   muster token list
   muster token revoke ci";
 

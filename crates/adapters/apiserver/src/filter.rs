@@ -46,8 +46,8 @@ impl Filter {
             if matches!(field, "metadata.name" | "metadata.namespace") {
                 continue;
             }
-            if !known.contains(&field) {
-                let mut all = vec!["metadata.name", "metadata.namespace"];
+            if !known.iter().any(|known| known == field) {
+                let mut all = vec!["metadata.name".into(), "metadata.namespace".into()];
                 all.extend(known);
                 return Err(Refusal::bad_request(format!(
                     "field label not supported: {field}; {} can be selected by {}",
