@@ -6,7 +6,7 @@
 //! Work is done in slices: a group of ten thousand members is made a few hundred at a time, and others have their turn in
 //! between. A status whose numbers alone changed is written a few times a second at most.
 
-mod edits;
+pub(crate) mod edits;
 mod entries;
 mod groups;
 mod intake;
