@@ -1,5 +1,6 @@
 //! The command line: verbs, flags and their help.
 
+mod adapter_args;
 mod array_spec;
 mod examples;
 mod follow_args;
@@ -18,6 +19,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use muster_types::Duration;
 
+pub use adapter_args::AdapterCommand;
 pub use follow_args::{CancelArgs, ExplainArgs, ExplainOutput, LogsArgs, RetryArgs, WaitArgs, WatchArgs};
 pub use goal::{Goal, Reached, state_of};
 pub use object_args::{ApplyArgs, Cascade, DeleteArgs, DescribeArgs, GetArgs, Output, SelectArgs};
@@ -117,6 +119,9 @@ pub enum Command {
     /// Show the times of a schedule, make a run now, or make runs for times in the past
     #[command(subcommand, after_help = examples::SCHEDULE)]
     Schedule(ScheduleCommand),
+    /// Show what an adapter would do on a managed resource
+    #[command(subcommand, after_help = examples::ADAPTER)]
+    Adapter(AdapterCommand),
     /// Print the kubeconfig of the server in the data directory, secret included
     #[command(after_help = examples::KUBECONFIG)]
     Kubeconfig(KubeconfigArgs),

@@ -59,7 +59,7 @@ pub struct AdapterSpec {
     /// When a finished result is reused, and when it is made anew.
     #[serde(skip_serializing_if = "is_default", deserialize_with = "null_is_default")]
     pub lifecycle: AdapterLifecycle,
-    /// Conditions of the report, said by expressions over the outcome; they replace those of the same type that are
+    /// Conditions of the report, said by expressions over work that ended; they replace those of the same type that are
     /// reported anyway (Applied, Available and Health). They also know `task`, `object` or `response`.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]

@@ -167,6 +167,12 @@ Examples:
   muster completion zsh > ~/.zfunc/_muster
   muster completion fish > ~/.config/fish/completions/muster.fish";
 
+/// Of `adapter`.
+pub const ADAPTER: &str = "\
+Examples:
+  muster adapter dry-run -f dns.yaml --resource cluster/blue      params, preconditions, and the task it would make
+  muster adapter dry-run -f adapters.yaml --name dns --resource cluster/blue";
+
 /// Of `schedule`.
 pub const SCHEDULE: &str = "\
 Examples:

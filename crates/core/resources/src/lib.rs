@@ -10,6 +10,7 @@
 #![warn(missing_docs)]
 
 pub mod adapter_rules;
+pub mod dry_run;
 pub mod field_problem;
 pub mod inputs;
 pub mod outcome;

@@ -8,7 +8,8 @@
 //! | succeeded | True | True | True |
 //! | failed | True | False, or Unknown while it is retried until it succeeds | True |
 //!
-//! After a deletion there is Finalized besides: True once everything was cleaned up.
+//! What ended is also looked at by the adapter's own rules, whose conditions replace these. After a deletion there is
+//! Finalized besides: True once everything was cleaned up.
 
 use muster_types::AdapterReport;
 use muster_types::adapter_report::{APPLIED, AVAILABLE, FINALIZED, HEALTH, ReportedCondition};
@@ -122,10 +123,17 @@ pub fn report_of(about: &About<'_>, outcome: &Outcome) -> AdapterReport {
         conditions,
         ..AdapterReport::default()
     };
-    if let Outcome::InProgress { got } | Outcome::Succeeded { got } | Outcome::Failed { got, .. } = outcome
-        && !about.deleting
-    {
-        say_by_rule(about, got, &mut report);
+    match outcome {
+        Outcome::Succeeded { got } if !about.deleting => say_by_rule(about, got, &mut report),
+        Outcome::Failed { got, .. } if !about.deleting && !until_success => {
+            say_by_rule(about, got, &mut report)
+        }
+        // What goes on has come to nothing yet that a rule could look at.
+        Outcome::Succeeded { .. }
+        | Outcome::Failed { .. }
+        | Outcome::InProgress { .. }
+        | Outcome::Unable(_)
+        | Outcome::Unmet(_) => {}
     }
     report
 }

@@ -193,6 +193,8 @@ fn params_fill_the_template_and_the_report_is_said_by_rules() {
     );
     let container = stage.tasks["x-dns-1"].spec.container.clone().unwrap();
     assert_eq!(container.command[2], "echo north.x 2 Created");
+    let started = "Applied=True(Started) Available=Unknown(InProgress) Health=True(Evaluated)";
+    assert_eq!(stage.says("dns"), started, "rules look at what ended");
     stage.play(
         "task x-dns-1 Succeeded ->
          plan                   -> Available=True@1 Ready=True",
