@@ -89,7 +89,7 @@ impl Strategy for ResourceTypeSpec {
         let plural = &object.spec.names.plural;
         let count = store.snapshot(&resource_of(plural)).len();
         if count > 0 {
-            return Some(format!("there are {count} {plural} of this type; delete them first"));
+            return Some(format!("{plural} of this type are left: {count}; delete them first"));
         }
         let types = store.snapshot(&types_resource());
         let child = types.range(None, None).find(|stored| {

@@ -278,7 +278,7 @@ async fn a_type_stays_while_something_is_of_it_or_below_it() {
             .delete(&target)
             .await
             .refused(409)
-            .contains("there are 2 clusters of this type; delete them first")
+            .contains("clusters of this type are left: 2; delete them first")
     );
     for name in ["a", "b"] {
         server.finalize(&format!("{path}/{name}")).await;
