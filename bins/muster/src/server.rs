@@ -18,6 +18,7 @@ use muster_engine::engine::{Engine, Outside};
 use muster_engine::files::Keeper;
 use muster_engine::questions::{Explainer, Question};
 use muster_engine::relay;
+use muster_engine::resources::{Resources, run as run_resources};
 use muster_engine::run::run as run_engine;
 use muster_engine::schedules::run as run_schedules;
 use muster_engine::settings::{Ahead, Mint};
@@ -46,6 +47,8 @@ use crate::machine::Machine;
 const ADMIN: &str = "admin";
 /// What attempts are given of the server's environment, unless it is told otherwise.
 const PASSED_ON: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
+/// Variables of the server that adapters may read begin with this.
+const ADAPTER_ENV: &str = "MUSTER_ADAPTER_";
 
 /// What a server is to be.
 pub struct Options<'a> {
@@ -109,6 +112,7 @@ pub struct Server {
     engine: Option<JoinHandle<()>>,
     workflows: Option<JoinHandle<()>>,
     schedules: Option<JoinHandle<()>>,
+    resources: Option<JoinHandle<()>>,
     relay: Option<JoinHandle<()>>,
 }
 
@@ -120,7 +124,7 @@ impl Server {
         let store = open_store(data, options.limits)?;
         let shutdown = Shutdown::default();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let registry = kinds::registry();
+        let registry = kinds::registry().with_types_of(&store);
         let scheme = if listening.tls.is_some() { "https" } else { "http" };
         let url = server_url(scheme, address);
         let files = data.folder("files")?;
@@ -159,11 +163,24 @@ impl Server {
         let makes = options.engine.as_ref().is_some_and(|wanted| wanted.only_since.is_none());
         let workflows = makes.then(|| tokio::spawn(run_workflows(store.clone(), clock.clone())));
         let schedules = makes.then(|| tokio::spawn(run_schedules(store.clone(), clock.clone())));
+        let resources = makes.then(|| start_resources(&store, &clock));
         let engine = engine.map(|engine| tokio::spawn(engine.run()));
         let relay =
             options.relay.then(|| tokio::spawn(relay::run(relay_outside, relay_settings(options.limits))));
         let serving = tokio::spawn(serve(api, listener, listening, shutdown.clone()));
-        Ok(Self { url, admin, store, shutdown, serving, garbage, engine, workflows, schedules, relay })
+        Ok(Self {
+            url,
+            admin,
+            store,
+            shutdown,
+            serving,
+            garbage,
+            engine,
+            workflows,
+            schedules,
+            resources,
+            relay,
+        })
     }
 
     /// What asks it to stop.
@@ -176,7 +193,8 @@ impl Server {
         self.serving.await.context("the API server ended badly")?;
         self.shutdown.request();
         self.garbage.await.context("the garbage collector ended badly")?;
-        for running in self.engine.into_iter().chain(self.workflows).chain(self.schedules).chain(self.relay) {
+        let makers = self.workflows.into_iter().chain(self.schedules).chain(self.resources).chain(self.relay);
+        for running in self.engine.into_iter().chain(makers) {
             // Attempts end with the engine; their tasks are tried again by the next server.
             running.abort();
             drop(running.await);
@@ -185,6 +203,16 @@ impl Server {
         tracing::info!("stopped");
         Ok(())
     }
+}
+
+/// Starts what sees to managed resources.
+fn start_resources(store: &Store, clock: &Arc<dyn Clock>) -> JoinHandle<()> {
+    let (_, answers) = tokio::sync::mpsc::unbounded_channel();
+    let env = std::env::vars()
+        .filter_map(|(name, value)| Some((name.strip_prefix(ADAPTER_ENV)?.to_owned(), value)));
+    let settings = muster_engine::resources::Settings { env: env.collect(), ..Default::default() };
+    let resources = Resources::new(store.clone(), clock.clone(), None, settings);
+    tokio::spawn(run_resources(resources, answers))
 }
 
 /// True if a server could not start because another one holds the directory.

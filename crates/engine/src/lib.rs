@@ -17,6 +17,7 @@ pub mod questions;
 mod read_briefs;
 mod readiness;
 pub mod relay;
+pub mod resources;
 pub mod run;
 pub mod schedules;
 pub mod settings;

@@ -169,9 +169,6 @@ pub struct Sources {
     /// Objects of this server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub work: Option<WorkSource>,
-    /// Jobs of a Kubernetes cluster; needs the profile cds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kube_jobs: Option<KubeJobsSource>,
 }
 
 /// Objects of this server.
@@ -182,31 +179,6 @@ pub struct WorkSource {
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub namespaces: Vec<String>,
-}
-
-/// Jobs (batch/v1) of a Kubernetes cluster.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct KubeJobsSource {
-    /// Their namespace in the cluster. Default: that of the server.
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
-    pub namespace: String,
-    /// Only jobs whose names begin so. Default: all.
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
-    pub prefix: String,
-    /// What happens when the cluster no longer knows where the relay stopped. Default: resync.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub on_expired: Option<OnExpired>,
-}
-
-words! {
-    /// What happens when a cluster no longer knows where the relay stopped.
-    pub enum OnExpired {
-        /// All jobs are looked at, and what was missed is told.
-        Resync = "resync",
-        /// What was missed is left out.
-        Latest = "latest",
-    }
 }
 
 /// Which messages are sent; each list that is empty allows all.
@@ -266,11 +238,6 @@ impl EventSinkSpec {
         self.window.unwrap_or(DEFAULT_WINDOW).max(1) as usize
     }
 
-    /// True if the objects of this server are told about.
-    pub fn tells_of_work(&self) -> bool {
-        self.sources.work.is_some() || self.sources.kube_jobs.is_none()
-    }
-
     /// What sort of sink it is, in a word.
     pub fn sort(&self) -> &'static str {
         match self {
@@ -302,10 +269,7 @@ mod tests {
                 "file": {"path": "a.jsonl", "maxBytes": 1000, "keep": 2},
                 "profile": "cds",
                 "mode": "binary",
-                "sources": {
-                    "work": {"namespaces": ["*"]},
-                    "kubeJobs": {"namespace": "cds", "prefix": "cds-", "onExpired": "latest"},
-                },
+                "sources": {"work": {"namespaces": ["*"]}},
                 "filter": {"kinds": ["Task"], "transitions": ["failed"], "labels": {"a": "b"}},
                 "journal": {"redis": {"url": "redis://localhost", "key": "k"}},
                 "window": 10,
@@ -324,13 +288,5 @@ mod tests {
         assert_eq!(amqp.amqp.map(|sink| sink.exchange().to_owned()).as_deref(), Some("cdsresponder"));
         assert_eq!(read(json!({"file": {"path": "a"}})).profile(), Profile::CloudEvents);
         assert_eq!(RedisJournal::default().key(), "cdsreaper:most-recent-event");
-    }
-
-    #[test]
-    fn a_sink_that_names_only_a_cluster_tells_nothing_of_its_own_server() {
-        let tells =
-            |json| serde_json::from_value::<EventSinkSpec>(json!({"sources": json})).unwrap().tells_of_work();
-        assert!(tells(json!({})) && tells(json!({"work": {}, "kubeJobs": {}})));
-        assert!(!tells(json!({"kubeJobs": {}})));
     }
 }

@@ -18,9 +18,6 @@ pub struct EventSinkStatus {
     /// Every change up to this revision was told, and that was confirmed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confirmed_revision: Option<u64>,
-    /// The resourceVersion up to which changes of a cluster's jobs were told.
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
-    pub confirmed_resource_version: String,
     /// When a message was last confirmed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_confirmed_time: Option<Timestamp>,
@@ -81,7 +78,6 @@ mod tests {
         let example = json!({
             "observedGeneration": 1,
             "confirmedRevision": 1234,
-            "confirmedResourceVersion": "77",
             "lastConfirmedTime": "2026-11-15T01:00:00Z",
             "confirmed": 10,
             "backlog": 2,

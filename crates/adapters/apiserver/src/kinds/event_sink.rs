@@ -145,15 +145,4 @@ fn validate_sources(spec: &EventSinkSpec, causes: &mut Causes) {
             causes.invalid(format!("spec.sources.work.namespaces[{place}]"), namespace, why);
         }
     }
-    if spec.sources.kube_jobs.is_some() {
-        if spec.profile() != Profile::Cds {
-            causes.invalid("spec.profile", spec.profile(), "jobs of a cluster are told with the profile cds");
-        }
-        if spec.sources.work.is_some() {
-            causes.forbidden(
-                "spec.sources.kubeJobs",
-                "cannot be set together with work; make one sink for each",
-            );
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! The kinds that are served. One file each: validation, columns and selectable fields.
 
+mod adapter;
 mod addon;
 mod application;
 mod container;
@@ -7,6 +8,7 @@ mod event_sink;
 mod extension;
 mod job;
 mod patterns;
+mod resource_type;
 mod schedule;
 mod task;
 mod task_group;
@@ -14,11 +16,13 @@ mod task_kind;
 mod task_template;
 mod task_update;
 
+use muster_types::adapter::AdapterSpec;
 use muster_types::addon::AddonSpec;
 use muster_types::application::ApplicationSpec;
 use muster_types::event_sink::EventSinkSpec;
 use muster_types::extension::ExtensionSpec;
 use muster_types::job::JobSpec;
+use muster_types::resource_type::ResourceTypeSpec;
 use muster_types::schedule::ScheduleSpec;
 use muster_types::task::TaskSpec;
 use muster_types::task_group::TaskGroupSpec;
@@ -40,4 +44,6 @@ pub fn registry() -> Registry {
         .with::<AddonSpec>()
         .with::<ExtensionSpec>()
         .with::<ApplicationSpec>()
+        .with::<ResourceTypeSpec>()
+        .with::<AdapterSpec>()
 }

@@ -15,6 +15,8 @@ mod buckets;
 #[cfg(test)]
 mod cascade;
 #[cfg(test)]
+mod declaring;
+#[cfg(test)]
 mod decoders;
 #[cfg(test)]
 mod events;
@@ -33,6 +35,8 @@ mod listing;
 #[cfg(test)]
 mod logs;
 #[cfg(test)]
+mod managed;
+#[cfg(test)]
 mod mutation;
 #[cfg(test)]
 mod nesting;
@@ -48,6 +52,8 @@ mod rules;
 mod server;
 #[cfg(test)]
 mod sinks;
+#[cfg(test)]
+mod statuses;
 #[cfg(test)]
 mod watching;
 #[cfg(test)]

@@ -18,6 +18,7 @@ use muster_apiserver::kinds;
 use muster_apiserver::parts::Parts;
 use muster_apiserver::registry::Registry;
 use muster_apiserver::shutdown::Shutdown;
+use muster_apiserver::tokens::NewToken;
 use muster_ports::blobs::MemoryBlobs;
 use muster_ports::clock::{Clock, ManualClock};
 use muster_ports::runtime::Handle;
@@ -102,7 +103,7 @@ impl Server {
         let (log, clock) = (MemoryLog::default(), ManualClock::default());
         clock.advance(1_700_000_000_000);
         let store = Store::open_inline(log.clone(), history, clock.clone()).unwrap();
-        let registry = kinds::registry();
+        let registry = kinds::registry().with_types_of(&store);
         let shutdown = Shutdown::default();
         let shared: Arc<dyn Clock> = Arc::new(clock.clone());
         let settings = Settings { requests_per_second: 0, ..settings };
@@ -122,9 +123,18 @@ impl Server {
 
     /// The same store behind a server that has no optional parts.
     pub fn without_parts(&self) -> Self {
+        self.behind(self.registry.clone())
+    }
+
+    /// The same store behind a server that has just started.
+    pub fn restarted(&self) -> Self {
+        self.behind(kinds::registry().with_types_of(&self.store))
+    }
+
+    fn behind(&self, registry: Registry) -> Self {
         let shared: Arc<dyn Clock> = Arc::new(self.clock.clone());
         let settings = Settings { requests_per_second: 0, ..Settings::default() };
-        let (registry, store, shutdown) = (self.registry.clone(), self.store.clone(), self.shutdown.clone());
+        let (store, shutdown) = (self.store.clone(), self.shutdown.clone());
         let api =
             Api::new(registry.clone(), store.clone(), shared, settings, shutdown.clone(), Parts::default());
         Self {
@@ -161,7 +171,9 @@ impl Server {
     }
 
     pub async fn token(&self, name: &str, role: Role) -> String {
-        self.api.tokens().create(name, role, None, self.clock.now()).await.unwrap()
+        let adapter = (role == Role::Reporter).then_some("dns");
+        let wanted = NewToken { name, role, adapter, lifetime_seconds: None };
+        self.api.tokens().make(wanted, self.clock.now()).await.unwrap()
     }
 
     pub fn revision(&self) -> u64 {

@@ -28,8 +28,6 @@ async fn a_sink_that_cannot_be_is_refused_with_the_field() {
             "spec.sources.work.namespaces[0]",
             "lower case",
         ),
-        (json!({"file": {"path": "a"}, "sources": {"kubeJobs": {}}}), "spec.profile", "profile cds"),
-        (json!({"amqp": amqp, "sources": {"kubeJobs": {}, "work": {}}}), "spec.sources.kubeJobs", "one sink"),
         (
             json!({"amqp": amqp, "journal": {"redis": {"url": "x"}}}),
             "spec.journal.redis.url",
