@@ -156,9 +156,8 @@ impl Server {
         let garbage = tokio::spawn(collecting);
         // A server that starts only its own tasks makes none either.
         let maker = options.engine.as_ref().filter(|wanted| wanted.only_since.is_none());
-        let makes = maker.is_some();
-        let workflows = makes.then(|| tokio::spawn(run_workflows(store.clone(), clock.clone())));
-        let schedules = makes.then(|| tokio::spawn(run_schedules(store.clone(), clock.clone())));
+        let workflows = maker.map(|_| tokio::spawn(run_workflows(store.clone(), clock.clone())));
+        let schedules = maker.map(|_| tokio::spawn(run_schedules(store.clone(), clock.clone())));
         let resources = maker.map(|wanted| start_resources(&wanted.resources, &store, &clock));
         let engine = engine.map(|engine| tokio::spawn(engine.run()));
         let serving = tokio::spawn(serve(api, listener, listening, shutdown.clone()));

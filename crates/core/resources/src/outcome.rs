@@ -126,7 +126,7 @@ pub fn report_of(about: &About<'_>, outcome: &Outcome) -> AdapterReport {
     match outcome {
         Outcome::Succeeded { got } if !about.deleting => say_by_rule(about, got, &mut report),
         Outcome::Failed { got, .. } if !about.deleting && !until_success => {
-            say_by_rule(about, got, &mut report)
+            say_by_rule(about, got, &mut report);
         }
         // What goes on has come to nothing yet that a rule could look at.
         Outcome::Succeeded { .. }

@@ -159,18 +159,18 @@ fn take_in(rules: &TypeRules, resource: &mut ManagedResource, adapter: usize, no
 /// Seconds to decide one report.
 fn cost_of_report(ruled: bool) -> anyhow::Result<f64> {
     const ROUNDS: i64 = 20_000;
-    let rules = rules(ADAPTERS, ruled)?;
+    let decided_by = rules(ADAPTERS, ruled)?;
     let mut resource = resource(0);
     let at = |round: i64| MicroTimestamp::from_microsecond(1_800_000_000_000_000 + round);
     for adapter in 0..ADAPTERS {
-        take_in(&rules, &mut resource, adapter, at(0));
+        take_in(&decided_by, &mut resource, adapter, at(0));
     }
     let reports: Vec<_> = (0..ROUNDS)
         .map(|round| report_of(usize::try_from(round).unwrap_or(0) % ADAPTERS, at(round + 1)))
         .collect();
     let begun = Instant::now();
     for (round, report) in (1..).zip(&reports) {
-        let verdict = accept_report(&rules, &resource, report, true, at(round));
+        let verdict = accept_report(&decided_by, &resource, report, true, at(round));
         if let Some(status) = verdict.ok().and_then(muster_resources::Verdict::into_status) {
             resource.status = status;
         }
