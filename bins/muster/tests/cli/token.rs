@@ -104,7 +104,8 @@ fn a_reporter_is_made_for_one_adapter_and_opens_little() {
     ]);
     assert_eq!(said.code, 0, "{}", said.err);
     let file = served.world.file("dns.yaml", &said.out);
-    let rows = served.muster(&["token", "list"]).rows();
+    let listed = served.muster(&["token", "list"]);
+    let rows = listed.rows();
     assert_eq!(rows[2][..2], ["dns", "reporter/dns"]);
     let said = served.muster(&["--kubeconfig", file, "get", "tasks"]);
     assert_eq!(said.code, 1);

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use muster_resources::{AdapterRules, FieldProblem};
 use muster_types::Adapter;
 use muster_types::adapter::AdapterSpec;
 use muster_types::name_rules;
@@ -23,22 +24,16 @@ impl Strategy for AdapterSpec {
         } else if let Err(why) = name_rules::dns1123_label(&spec.resource_type) {
             causes.invalid("spec.resourceType", &spec.resource_type, why);
         }
-        let given = [
-            ("task", spec.task.is_some()),
-            ("manifest", spec.manifest.is_some()),
-            ("http", spec.http.is_some()),
-        ];
-        exactly_one(&given, causes);
+        for FieldProblem { field, value, why } in
+            AdapterRules::compile(&object.metadata.name, spec).err().unwrap_or_default()
+        {
+            causes.invalid(field, value, why);
+        }
         if let Some(task) = &spec.task {
             validate_spec("spec.task.spec", &task.spec, causes);
         }
-        if let Some(delete) = &spec.delete {
-            if delete.task.is_some() && delete.http.is_some() {
-                causes.forbidden("spec.delete.http", "cannot be set together with task");
-            }
-            if let Some(task) = &delete.task {
-                validate_spec("spec.delete.task.spec", &task.spec, causes);
-            }
+        if let Some(task) = spec.delete.as_ref().and_then(|delete| delete.task.as_ref()) {
+            validate_spec("spec.delete.task.spec", &task.spec, causes);
         }
     }
 
@@ -65,18 +60,5 @@ impl Strategy for AdapterSpec {
 
     fn fields() -> &'static [(&'static str, FieldOf<Self>)] {
         &[("spec.resourceType", |adapter| Cow::Borrowed(&adapter.spec.resource_type))]
-    }
-}
-
-fn exactly_one(ways: &[(&str, bool)], causes: &mut Causes) {
-    let given: Vec<_> = ways.iter().filter(|(_, is_given)| *is_given).map(|(name, _)| *name).collect();
-    match given[..] {
-        [] => causes.required("spec.task", "one of task, manifest and http is needed"),
-        [_] => {}
-        [_, ref rest @ ..] => {
-            for name in rest {
-                causes.forbidden(format!("spec.{name}"), "only one of task, manifest and http can be set");
-            }
-        }
     }
 }

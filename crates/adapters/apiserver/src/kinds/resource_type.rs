@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use muster_ports::store::{Check, Key, Precondition, Snapshot, Store};
-use muster_resources::TypeRules;
+use muster_resources::{FieldProblem, check_type};
 use muster_schema::StructuralSchema;
 use muster_types::ResourceType;
-use muster_types::name_rules;
+use muster_types::name_rules::MAX_LABEL;
 use muster_types::resource_type::{Parent, PrinterColumn, ResourceNames, ResourceScope, ResourceTypeSpec};
 use serde_json::json;
 
@@ -20,8 +20,6 @@ use crate::refusal::Causes;
 
 /// Types of one server.
 const MOST_TYPES: usize = 1000;
-/// Adapters that one type requires.
-const MOST_ADAPTERS: usize = 64;
 /// Columns and short names of one type.
 const MOST_NAMES: usize = 16;
 /// Resources above each other.
@@ -42,7 +40,10 @@ static TAKEN: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
 impl Strategy for ResourceTypeSpec {
     fn validate(object: &ResourceType, causes: &mut Causes) {
         let spec = &object.spec;
-        validate_names(&object.metadata.name, &spec.names, causes);
+        for FieldProblem { field, value, why } in check_type(&object.metadata.name, spec) {
+            causes.invalid(field, value, why);
+        }
+        refuse_taken(&spec.names, causes);
         if let Some(schema) = &spec.schema
             && let Err(error) = StructuralSchema::read(schema)
         {
@@ -50,17 +51,8 @@ impl Strategy for ResourceTypeSpec {
             let last = error.at.rsplit('.').next().filter(|last| !last.is_empty()).unwrap_or("schema");
             causes.invalid(format!("spec.schema{at}"), last, error.why);
         }
-        validate_adapters(&spec.adapters, causes);
-        validate_parent(spec, causes);
-        for (name, interval) in [("ready", spec.pulse.ready), ("notReady", spec.pulse.not_ready)] {
-            if interval.is_some_and(|interval| interval.as_secs() == 0) {
-                causes.invalid(format!("spec.pulse.{name}"), "0s", "must be at least one second");
-            }
-        }
+        validate_parent_field(spec, causes);
         validate_columns(&spec.columns, causes);
-        for problem in TypeRules::compile(spec).err().unwrap_or_default() {
-            causes.invalid(format!("spec.{}", problem.field), problem.value, problem.why);
-        }
     }
 
     fn validate_update(old: &ResourceType, new: &ResourceType, causes: &mut Causes) {
@@ -97,7 +89,7 @@ impl Strategy for ResourceTypeSpec {
         let plural = &object.spec.names.plural;
         let count = store.snapshot(&resource_of(plural)).len();
         if count > 0 {
-            return Some(format!("there are {count} {plural} of this type; delete them first"));
+            return Some(format!("{plural} of this type are left: {count}; delete them first"));
         }
         let types = store.snapshot(&types_resource());
         let child = types.range(None, None).find(|stored| {
@@ -135,48 +127,16 @@ fn place_of(spec: &ResourceTypeSpec) -> Option<(&str, &str)> {
     spec.parent.as_ref().map(|parent| (parent.resource_type.as_str(), parent.field.as_str()))
 }
 
-fn validate_names(name: &str, names: &ResourceNames, causes: &mut Causes) {
-    let is_kind = names.kind.starts_with(|letter: char| letter.is_ascii_uppercase())
-        && names.kind.bytes().all(|byte| byte.is_ascii_alphanumeric())
-        && names.kind.len() <= name_rules::MAX_LABEL;
-    if names.kind.is_empty() {
-        causes.required("spec.names.kind", "the name of the kind, such as Cluster");
-    } else if !is_kind {
-        let why = "must start with a capital letter and have letters and digits, at most 63, as Cluster does";
-        causes.invalid("spec.names.kind", &names.kind, why);
-    }
-    if names.plural.is_empty() {
-        causes.required("spec.names.plural", "the plural in paths, such as clusters");
-    } else {
-        validate_word("spec.names.plural", &names.plural, causes);
-        if names.plural != name {
-            let why = format!("must be the name of the type, \"{name}\"");
-            causes.invalid("spec.names.plural", &names.plural, why);
-        }
-    }
-    if !names.singular.is_empty() {
-        validate_word("spec.names.singular", &names.singular, causes);
-    }
+/// Names must leave room for ours.
+fn refuse_taken(names: &ResourceNames, causes: &mut Causes) {
     if names.short_names.len() > MOST_NAMES {
         let why = format!("a type can have {MOST_NAMES} short names");
         causes.invalid("spec.names.shortNames", names.short_names.len(), why);
     }
-    for (index, short) in names.short_names.iter().enumerate().take(MOST_NAMES) {
-        validate_word(&format!("spec.names.shortNames[{index}]"), short, causes);
-    }
-    let mut words = BTreeSet::new();
     for (field, word) in words_of(names) {
         if TAKEN.contains(&word) {
             causes.invalid(field, &word, "is a name of another kind that is always there; choose another");
-        } else if !words.insert(word.clone()) && field.contains("short") {
-            causes.invalid(field, &word, "is given twice");
         }
-    }
-}
-
-fn validate_word(field: &str, word: &str, causes: &mut Causes) {
-    if let Err(why) = name_rules::dns1123_label(word) {
-        causes.invalid(field, word, why);
     }
 }
 
@@ -205,34 +165,9 @@ fn refuse_clashes(names: &ResourceNames, others: &BTreeMap<String, ResourceType>
     }
 }
 
-fn validate_adapters(adapters: &[String], causes: &mut Causes) {
-    if adapters.len() > MOST_ADAPTERS {
-        let why = format!("a type can require {MOST_ADAPTERS} adapters");
-        causes.invalid("spec.adapters", adapters.len(), why);
-    }
-    let mut names = BTreeSet::new();
-    for (index, name) in adapters.iter().enumerate().take(MOST_ADAPTERS) {
-        let field = format!("spec.adapters[{index}]");
-        if let Err(why) = name_rules::dns1123_label(name) {
-            causes.invalid(field, name, why);
-        } else if !names.insert(name) {
-            causes.invalid(field, name, "is given twice");
-        }
-    }
-}
-
-fn validate_parent(spec: &ResourceTypeSpec, causes: &mut Causes) {
-    let Some(parent) = &spec.parent else { return };
-    if parent.resource_type.is_empty() {
-        causes.required("spec.parent.resourceType", "the resource type of the parent, by its plural");
-    } else if parent.resource_type == spec.names.plural {
-        let why = "resources cannot belong to others of their own type";
-        causes.invalid("spec.parent.resourceType", &parent.resource_type, why);
-    }
-    if parent.field.is_empty() {
-        causes.required("spec.parent.field", "the field of the spec that names the parent, such as cluster");
-        return;
-    }
+/// The name of the parent is text, wherever a schema says what a spec holds.
+fn validate_parent_field(spec: &ResourceTypeSpec, causes: &mut Causes) {
+    let Some(parent) = spec.parent.as_ref().filter(|parent| !parent.field.is_empty()) else { return };
     let declared = spec.schema.as_ref().and_then(|schema| schema.get("properties"));
     let kind = declared.map(|fields| fields.get(&parent.field).and_then(|field| field.get("type")));
     if kind.is_some_and(|kind| kind != Some(&json!("string"))) {
@@ -280,12 +215,19 @@ fn validate_columns(columns: &[PrinterColumn], causes: &mut Causes) {
     let mut names = BTreeSet::from(["Name", "Ready", "Available", "Reason", "Age"]);
     for (index, column) in columns.iter().enumerate().take(MOST_NAMES) {
         let field = |name: &str| format!("spec.columns[{index}].{name}");
-        if column.name.is_empty() || column.name.len() > name_rules::MAX_LABEL {
-            causes.invalid(field("name"), &column.name, "must be a heading of at most 63 bytes");
+        if column.name.len() > MAX_LABEL {
+            causes.invalid(
+                field("name"),
+                &column.name,
+                format!("must be a heading of at most {MAX_LABEL} bytes"),
+            );
         } else if !names.insert(&column.name) {
             causes.invalid(field("name"), &column.name, "is a column already");
         }
-        if let Err(why) = ColumnPath::parse(&column.path) {
+        // One that does not even begin like a path is told so already.
+        if column.path.starts_with('.')
+            && let Err(why) = ColumnPath::parse(&column.path)
+        {
             causes.invalid(field("path"), &column.path, why);
         }
     }

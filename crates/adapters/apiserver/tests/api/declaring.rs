@@ -125,9 +125,9 @@ async fn a_type_that_cannot_be_is_refused_with_the_field() {
     let server = Server::start().await;
     let many: Vec<String> = (0..65).map(|number| format!("a{number}")).collect();
     for (change, field, why) in [
-        (json!({"names": {"kind": null}}), "spec.names.kind", "such as Cluster"),
-        (json!({"names": {"kind": "cluster"}}), "spec.names.kind", "capital letter"),
-        (json!({"names": {"kind": "My-Cluster"}}), "spec.names.kind", "capital letter"),
+        (json!({"names": {"kind": null}}), "spec.names.kind", "CamelCase"),
+        (json!({"names": {"kind": "cluster"}}), "spec.names.kind", "CamelCase"),
+        (json!({"names": {"kind": "My-Cluster"}}), "spec.names.kind", "CamelCase"),
         (json!({"names": {"singular": "Cluster"}}), "spec.names.singular", "lower case"),
         (json!({"names": {"shortNames": ["c l"]}}), "spec.names.shortNames[0]", "lower case"),
         (json!({"names": {"shortNames": ["cl", "cl"]}}), "spec.names.shortNames[1]", "given twice"),
@@ -144,7 +144,24 @@ async fn a_type_that_cannot_be_is_refused_with_the_field() {
         ),
         (json!({"schema": {"type": "array"}}), "spec.schema.type", "must be object"),
         (json!({"schema": {"$ref": "#"}}), "spec.schema.$ref", "not followed"),
-        (json!({"pulse": {"ready": "0s"}}), "spec.pulse.ready", "one second"),
+        (json!({"pulse": {"when": "age >"}}), "spec.pulse.when", "column"),
+        (json!({"pulse": {"when": "1"}}), "spec.pulse.when", "bool"),
+        (
+            json!({"conditions": [{"type": "Small", "status": "self.items.all(i,"}]}),
+            "spec.conditions[0].status",
+            "column",
+        ),
+        (
+            json!({"conditions": [{"type": "Ready", "status": "true"}]}),
+            "spec.conditions[0].type",
+            "always means the same",
+        ),
+        (
+            json!({"conditions": [{"type": "Available", "status": "true"}]}),
+            "spec.conditions[0].type",
+            "always means the same",
+        ),
+        (json!({"pulse": {"ready": "0s"}}), "spec.pulse.ready", "at least 1s"),
         (
             json!({"columns": [{"name": "Zone", "path": "spec.zone"}]}),
             "spec.columns[0].path",
@@ -159,10 +176,10 @@ async fn a_type_that_cannot_be_is_refused_with_the_field() {
         (
             json!({"parent": {"resourceType": "clusters", "field": "region"}}),
             "spec.parent.resourceType",
-            "own type",
+            "its own parent",
         ),
-        (json!({"parent": {"field": "region"}}), "spec.parent.resourceType", "by its plural"),
-        (json!({"parent": {"resourceType": "regions"}}), "spec.parent.field", "names the parent"),
+        (json!({"parent": {"field": "region"}}), "spec.parent.resourceType", "name the type"),
+        (json!({"parent": {"resourceType": "regions"}}), "spec.parent.field", "name the field"),
         (
             json!({"parent": {"resourceType": "regions", "field": "nodes"}}),
             "spec.parent.field",
@@ -178,7 +195,7 @@ async fn a_type_that_cannot_be_is_refused_with_the_field() {
     let mut other = clusters();
     other["metadata"]["name"] = json!("others");
     let found = blamed(&server, &other).await;
-    assert!(found[0].1.contains("must be the name of the type, \"others\""), "{found:?}");
+    assert!(found[0].1.contains("must be the name of the ResourceType, \"others\""), "{found:?}");
     let taken = resource_type(&json!({"names": {"kind": "Thing", "plural": "tasks"}}));
     assert_eq!(blamed(&server, &taken).await[0].0, "spec.names.plural");
 }
@@ -261,7 +278,7 @@ async fn a_type_stays_while_something_is_of_it_or_below_it() {
             .delete(&target)
             .await
             .refused(409)
-            .contains("there are 2 clusters of this type; delete them first")
+            .contains("clusters of this type are left: 2; delete them first")
     );
     for name in ["a", "b"] {
         server.finalize(&format!("{path}/{name}")).await;
@@ -293,21 +310,31 @@ async fn an_adapter_that_cannot_be_is_refused_with_the_field() {
     let http = json!({"url": "http://a"});
     for (name, spec, field) in [
         ("dns", json!({"task": task}), "spec.resourceType"),
-        ("dns", json!({"resourceType": "clusters"}), "spec.task"),
-        ("dns", json!({"resourceType": "clusters", "task": task, "http": http}), "spec.http"),
-        ("dns", json!({"resourceType": "clusters", "task": {"spec": {}}}), "spec.task.spec.kind"),
+        ("dns", json!({"resourceType": "clusters"}), "spec"),
+        ("dns", json!({"resourceType": "clusters", "task": task, "http": http}), "spec"),
+        ("dns", json!({"resourceType": "clusters", "task": {"spec": {}}}), "spec.task.spec"),
+        (
+            "dns",
+            json!({"resourceType": "clusters", "task": {"spec": {"container": {"command": ["{{ params. }}"]}}}}),
+            "spec.task.spec.container.command[0]",
+        ),
+        (
+            "dns",
+            json!({"resourceType": "clusters", "task": task, "preconditions": [{"expression": "1 + 1"}]}),
+            "spec.preconditions[0].expression",
+        ),
         ("a.b", json!({"resourceType": "clusters", "task": task}), "metadata.name"),
         (
             "dns",
             json!({"resourceType": "clusters", "task": task, "delete": {"task": task, "http": http}}),
-            "spec.delete.http",
+            "spec.delete",
         ),
     ] {
         let answer = server.post(path, &adapter(name, spec.clone())).await;
         assert_eq!(answer.code, 422, "{spec}: {answer:?}");
         assert_eq!(answer.json()["details"]["causes"][0]["field"], field, "{spec}");
     }
-    let spec = json!({"resourceType": "clusters", "task": task, "delete": {}});
+    let spec = json!({"resourceType": "clusters", "task": task});
     server.post(path, &adapter("dns", spec)).await.good();
     let list = server.get(&format!("{path}?fieldSelector=spec.resourceType%3Dclusters")).await.good();
     assert_eq!(list["items"].as_array().unwrap().len(), 1);
