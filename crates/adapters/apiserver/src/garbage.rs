@@ -70,6 +70,7 @@ async fn follow(store: &Store, registry: &Registry, clock: &dyn Clock) -> WatchE
         queue: Queue::default(),
         told: HashSet::new(),
         observed: watch.position(),
+        put_off: HashSet::new(),
         held_up: false,
     };
     for kind in &registry.kinds() {
@@ -110,6 +111,8 @@ struct Collector<'a> {
     told: HashSet<(String, &'static str)>,
     /// Every change up to here is in the graph.
     observed: Revision,
+    /// To be looked at again when the next change of each is observed.
+    put_off: HashSet<Key>,
     /// The store did not take the last writes.
     held_up: bool,
 }
@@ -149,6 +152,13 @@ impl Collector<'_> {
 
     fn observe(&mut self, change: &Change) {
         let key = change.key();
+        let put_off = self.put_off.remove(&key);
+        if !change.deleted && change.previous.as_ref().is_some_and(|it| same_ties(it, &change.object)) {
+            if put_off {
+                self.queue.push(key);
+            }
+            return;
+        }
         if let Some(previous) = change.previous.as_ref().filter(|previous| concerns(previous)) {
             for owner in self.graph.remove(&key, previous) {
                 self.queue.extend(self.owner_key(&key, &owner));
@@ -205,15 +215,22 @@ impl Collector<'_> {
         let Some(stored) = self.store.get(key) else { return Ok(None) };
         if stored.revision > self.observed {
             // It is looked at again when that change is observed.
+            self.put_off.insert(key.clone());
             return Ok(None);
         }
         let Some(metadata) = metadata_of(&stored) else { return Ok(None) };
         let owners: Vec<_> = metadata.owner_references.iter().map(|owner| self.owner(key, owner)).collect();
         let decision = decide(&metadata, &owners, self.dependents(key, &metadata));
-        if let Decision::Wait(finalizer) = decision {
-            self.tell_dependents(&metadata.uid, finalizer);
+        match decision {
+            Decision::Keep => Ok(None),
+            Decision::Wait(finalizer) => {
+                self.tell_dependents(&metadata.uid, finalizer);
+                Ok(None)
+            }
+            Decision::Forget(_) | Decision::Release(_) | Decision::Delete { .. } => {
+                self.write(key, &stored, decision)
+            }
         }
-        self.write(key, &stored, decision)
     }
 
     /// Has the dependents of an object looked at, once.
@@ -372,9 +389,27 @@ fn concerns(stored: &Stored) -> bool {
 }
 
 fn metadata_of(stored: &Stored) -> Option<Metadata> {
-    #[derive(Deserialize)]
-    struct Head {
-        metadata: Metadata,
+    stored.metadata()
+}
+
+/// What of an object matters here.
+#[derive(Deserialize, PartialEq)]
+#[serde(rename_all = "camelCase")]
+struct Ties {
+    #[serde(default)]
+    uid: String,
+    #[serde(default)]
+    owner_references: Vec<OwnerReference>,
+    #[serde(default)]
+    finalizers: Vec<String>,
+    deletion_timestamp: Option<Timestamp>,
+}
+
+/// True if a change of an object changed nothing that matters here, as most changes do not.
+fn same_ties(before: &Stored, after: &Stored) -> bool {
+    match (concerns(before), concerns(after)) {
+        (false, false) => true,
+        (true, true) => before.metadata::<Ties>() == after.metadata::<Ties>(),
+        _ => false,
     }
-    serde_json::from_slice::<Head>(stored.json()).ok().map(|head| head.metadata)
 }

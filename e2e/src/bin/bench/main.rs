@@ -15,6 +15,8 @@ mod planner;
 mod plot;
 mod process;
 mod report;
+mod resources;
+mod resources_server;
 mod schedules;
 mod submit;
 mod tasks;
@@ -27,6 +29,7 @@ const USAGE: &str = "usage: bench NAME [--quick] [--no-write]
   tasks    10 000 tasks of `true`, beside the bare limit, GNU parallel and HyperQueue
   dag      a fan-out of 10 000 and a chain of 1 000, beside HyperQueue
   schedules  100 000 schedules, 20 000 of them due in the same second
+  resources  reports, conditions, expressions and the sentinel of managed resources
   backlog  what a queue of up to a million tasks costs
   plan     the pure planner alone: placements per second
   creates  only the creates of one client count (--clients N, --count N), for a profiler
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         Some("tasks") => tasks::run(has("--quick"), !has("--no-write")),
         Some("dag") => dag::run(has("--quick"), !has("--no-write")),
         Some("schedules") => schedules::run(has("--quick"), !has("--no-write")),
+        Some("resources") => resources::run(has("--quick"), !has("--no-write")),
         Some("backlog") => backlog::run(has("--quick"), !has("--no-write")),
         Some("plan") => planner::run(!has("--no-write")),
         Some("creates") => {

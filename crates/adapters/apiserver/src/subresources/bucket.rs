@@ -1,9 +1,11 @@
-//! `bucket`: a directory of its own for each task, by path, as single files or as a tar of many.
+//! `bucket`: a directory for each task, by path, as single files or as a tar of many. Members of a group share one.
 
 use hyper::StatusCode;
 use hyper::header::ACCEPT;
 use muster_ports::blobs::{BlobEntry, BlobError, BlobKey};
+use muster_ports::store::{Key, ResourceName};
 use muster_types::Task;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::files::{blobs, of_blob, on_thread, receive, send};
@@ -18,6 +20,13 @@ pub const SUBRESOURCE: Subresource =
     Subresource { name: "bucket", kind: "TaskBucket", verbs: &["get", "update", "delete"], has_files: true };
 
 const TAR: &str = "application/x-tar";
+/// Where groups are kept.
+const GROUPS: &str = "taskgroups.muster.dev";
+
+#[derive(Deserialize)]
+struct Uid {
+    uid: String,
+}
 
 /// Gets, keeps or deletes what is at a path of the bucket.
 pub async fn answer(call: &PartCall, body: RequestBody) -> Result<Reply, Refusal> {
@@ -76,7 +85,7 @@ async fn unpack(call: &PartCall, task: &Task, body: RequestBody) -> Result<Reply
         )));
     }
     let (blobs, key) = (blobs(call)?, key_of(call, task)?);
-    let spool = task_key(task)?.join(&format!("unpacking/{}", ids::hex(&ids::random::<8>()?)));
+    let spool = holder_key(task)?.join(&format!("unpacking/{}", ids::hex(&ids::random::<8>()?)));
     let spool = spool.map_err(|error| of_blob(&error))?;
     receive(call, body, spool.clone()).await?;
     let (target, packed) = (key.clone(), spool.clone());
@@ -109,7 +118,12 @@ async fn delete(call: &PartCall, task: &Task) -> Result<Reply, Refusal> {
 
 /// A task that was deleted while a file came in takes the file with it.
 async fn keep_while_task_is_there(call: &PartCall, task: &Task, key: BlobKey) -> Result<(), Refusal> {
-    if call.read_same(&task.metadata.uid).is_some() {
+    let group_is_there = task.group().is_none_or(|group| {
+        let key = Key::new(&ResourceName::new(GROUPS), &call.namespace, &group.name);
+        let stored = call.api.store.get(&key);
+        stored.and_then(|stored| stored.metadata::<Uid>()).is_some_and(|found| found.uid == group.uid)
+    });
+    if group_is_there && call.read_same(&task.metadata.uid).is_some() {
         return Ok(());
     }
     let blobs = blobs(call)?;
@@ -117,12 +131,13 @@ async fn keep_while_task_is_there(call: &PartCall, task: &Task, key: BlobKey) ->
     Err(Refusal::not_found(call.info(), &call.name))
 }
 
-fn task_key(task: &Task) -> Result<BlobKey, Refusal> {
-    BlobKey::of_task(&task.metadata.uid).map_err(|error| of_blob(&error))
+/// Everything of the task, or of its group.
+fn holder_key(task: &Task) -> Result<BlobKey, Refusal> {
+    BlobKey::of_task(task.bucket_uid()).map_err(|error| of_blob(&error))
 }
 
 fn key_of(call: &PartCall, task: &Task) -> Result<BlobKey, Refusal> {
-    let mut key = task_key(task)?.join("bucket");
+    let mut key = holder_key(task)?.join("bucket");
     for segment in &call.rest {
         key = key.and_then(|key| key.join(segment));
     }
