@@ -27,8 +27,8 @@ fn kubectl() -> Kubectl {
 }
 
 fn declared(variable: &str) -> Kubectl {
-    let kubectl = Kubectl::on(variable, server());
     static TYPES: OnceLock<()> = OnceLock::new();
+    let kubectl = Kubectl::on(variable, server());
     TYPES.get_or_init(|| {
         Kubectl::on("MUSTER_KUBECTL", server()).ok(&format!("apply -f {}", example("types.yaml")));
     });

@@ -192,7 +192,7 @@ fn script(guide: &str) -> String {
                 inside = None;
             }
             (line, None) => {
-                if let Some(name) = line.strip_prefix("```yaml file=") {
+                if let Some((_, name)) = line.split_once(" file=") {
                     lines.push(format!("cat > {name} <<'END'"));
                     inside = Some(true);
                 }

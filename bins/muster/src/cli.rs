@@ -8,6 +8,7 @@ mod goal;
 mod object_args;
 mod queue_args;
 mod report_args;
+mod resource_args;
 mod schedule_args;
 mod sink_args;
 mod task_args;
@@ -26,6 +27,7 @@ pub use goal::{Goal, Reached, state_of};
 pub use object_args::{ApplyArgs, Cascade, DeleteArgs, DescribeArgs, GetArgs, Output, SelectArgs};
 pub use queue_args::QueueArgs;
 pub use report_args::{BucketCommand, ReportAdd, ReportArgs, ReportCommand};
+pub use resource_args::ResourceArgs;
 pub use schedule_args::{ScheduleCommand, ScheduleTimes};
 pub use sink_args::SinkCommand;
 pub use task_args::{MadeOutput, RunArgs, SubmitArgs, TaskArgs};
@@ -241,6 +243,8 @@ pub struct UpArgs {
     pub roles: Vec<ServerRole>,
     #[command(flatten)]
     pub queue: QueueArgs,
+    #[command(flatten)]
+    pub resources: ResourceArgs,
     #[command(flatten)]
     pub limits: LimitArgs,
 }

@@ -18,11 +18,12 @@ use muster_engine::engine::{Engine, Outside};
 use muster_engine::files::Keeper;
 use muster_engine::questions::{Explainer, Question};
 use muster_engine::relay;
-use muster_engine::resources::{Resources, run as run_resources};
+use muster_engine::resources::{Resources, Settings as ResourceSettings, run as run_resources};
 use muster_engine::run::run as run_engine;
 use muster_engine::schedules::run as run_schedules;
 use muster_engine::settings::{Ahead, Mint};
 use muster_engine::workflows::run as run_workflows;
+use muster_outbound::LiveOutbound;
 use muster_ports::blobs::Blobs;
 use muster_ports::clock::{Clock, SystemClock};
 use muster_ports::logs::{AllLogs, KeptLogs};
@@ -39,7 +40,8 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 use tokio::task::JoinHandle;
 
-use crate::cli::{LimitArgs, QueueArgs, UpArgs};
+use crate::adapter_env::adapter_env;
+use crate::cli::{LimitArgs, QueueArgs, ResourceArgs, UpArgs};
 use crate::data_dir::{DataDir, kubeconfig_text, rewrite_private, server_url};
 use crate::machine::Machine;
 
@@ -47,9 +49,6 @@ use crate::machine::Machine;
 const ADMIN: &str = "admin";
 /// What attempts are given of the server's environment, unless it is told otherwise.
 const PASSED_ON: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
-/// Variables of the server that adapters may read begin with this.
-const ADAPTER_ENV: &str = "MUSTER_ADAPTER_";
-
 /// What a server is to be.
 pub struct Options<'a> {
     /// Where it listens.
@@ -69,6 +68,7 @@ pub struct EngineOptions {
     queue: QueueArgs,
     base_env: Vec<(String, String)>,
     only_since: Option<Millis>,
+    resources: ResourceArgs,
 }
 
 impl EngineOptions {
@@ -88,7 +88,13 @@ impl EngineOptions {
             }
             _ => {}
         }
-        Self { queue, base_env, only_since: None }
+        Self { queue, base_env, only_since: None, resources: ResourceArgs::default() }
+    }
+
+    /// How managed resources are seen to.
+    #[must_use]
+    pub fn resources(self, resources: ResourceArgs) -> Self {
+        Self { resources, ..self }
     }
 
     /// Starts no tasks that were made before: somebody else will.
@@ -160,10 +166,10 @@ impl Server {
         let collecting = garbage::collect(store.clone(), registry, clock.clone(), shutdown.clone());
         let garbage = tokio::spawn(collecting);
         // A server that starts only its own tasks makes none either.
-        let makes = options.engine.as_ref().is_some_and(|wanted| wanted.only_since.is_none());
-        let workflows = makes.then(|| tokio::spawn(run_workflows(store.clone(), clock.clone())));
-        let schedules = makes.then(|| tokio::spawn(run_schedules(store.clone(), clock.clone())));
-        let resources = makes.then(|| start_resources(&store, &clock));
+        let maker = options.engine.as_ref().filter(|wanted| wanted.only_since.is_none());
+        let workflows = maker.map(|_| tokio::spawn(run_workflows(store.clone(), clock.clone())));
+        let schedules = maker.map(|_| tokio::spawn(run_schedules(store.clone(), clock.clone())));
+        let resources = maker.map(|wanted| start_resources(&wanted.resources, &store, &clock));
         let engine = engine.map(|engine| tokio::spawn(engine.run()));
         let relay =
             options.relay.then(|| tokio::spawn(relay::run(relay_outside, relay_settings(options.limits))));
@@ -206,12 +212,15 @@ impl Server {
 }
 
 /// Starts what sees to managed resources.
-fn start_resources(store: &Store, clock: &Arc<dyn Clock>) -> JoinHandle<()> {
-    let (_, answers) = tokio::sync::mpsc::unbounded_channel();
-    let env = std::env::vars()
-        .filter_map(|(name, value)| Some((name.strip_prefix(ADAPTER_ENV)?.to_owned(), value)));
-    let settings = muster_engine::resources::Settings { env: env.collect(), ..Default::default() };
-    let resources = Resources::new(store.clone(), clock.clone(), None, settings);
+fn start_resources(wanted: &ResourceArgs, store: &Store, clock: &Arc<dyn Clock>) -> JoinHandle<()> {
+    let (outbound, answers) = LiveOutbound::new(wanted.adapter_kubeconfig.clone());
+    // An error says that somebody did it before.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let settings = ResourceSettings {
+        env: adapter_env(),
+        selector: wanted.resource_selector.clone().unwrap_or_default(),
+    };
+    let resources = Resources::new(store.clone(), clock.clone(), Some(Arc::new(outbound)), settings);
     tokio::spawn(run_resources(resources, answers))
 }
 

@@ -6,7 +6,9 @@
 //! Ready only at the latest generation; one adapter has one task at a time for a resource; nothing goes before all agreed;
 //! and when the outside behaves again, everything becomes Ready or goes.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod seen;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muster_engine::resources::{Resources, Settings};
@@ -18,8 +20,8 @@ use muster_ports::store::{
 use muster_resources::root_conditions::fold_conditions;
 use muster_resources::{TypeRules, accept_report};
 use muster_types::adapter::AdapterSpec;
-use muster_types::adapter_report::{AVAILABLE, AdapterReport, FINALIZED, ReportedCondition, find_reported};
-use muster_types::condition::{ConditionStatus, find_condition};
+use muster_types::adapter_report::{AdapterReport, FINALIZED, ReportedCondition};
+use muster_types::condition::ConditionStatus;
 use muster_types::managed_resource::{ADAPTER_LABEL, FINALIZER};
 use muster_types::resource_type::ResourceTypeSpec;
 use muster_types::timestamp::MicroTimestamp;
@@ -28,6 +30,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::dice::Dice;
+use seen::{Seen, says};
 
 /// Resources of one seed.
 const RESOURCES: u64 = 5;
@@ -51,18 +54,6 @@ pub struct Played {
     pub gone: u32,
     /// Reports that were lost, late or doubled; crashes, second servers, clock jumps.
     pub faults: u32,
-}
-
-/// What was seen of one resource.
-#[derive(Debug, Default)]
-struct Seen {
-    generation: i64,
-    tracked: i64,
-    sequence: u64,
-    ready: bool,
-    reported: BTreeMap<String, i64>,
-    said_true: BTreeMap<i64, BTreeSet<String>>,
-    finalized: BTreeSet<String>,
 }
 
 struct World {
@@ -380,58 +371,6 @@ impl World {
         seen.ready = status.is_ready();
         Ok(())
     }
-}
-
-impl Seen {
-    fn take_in(&mut self, resource: &ManagedResource) -> Result<(), String> {
-        let (generation, status) = (resource.metadata.generation, &resource.status);
-        if generation < self.generation {
-            return Err(format!("the generation went back from {} to {generation}", self.generation));
-        }
-        self.generation = generation;
-        if status.pulse.as_ref().is_some_and(|pulse| pulse.sequence < self.sequence) {
-            return Err("a pulse was forgotten".to_owned());
-        }
-        for standing in &status.adapters {
-            if !says(standing, AVAILABLE) && !reports_false(standing) {
-                continue;
-            }
-            let last = self.reported.entry(standing.adapter.clone()).or_default();
-            if standing.observed_generation < *last {
-                return Err(format!("{} went back to {}", standing.adapter, standing.observed_generation));
-            }
-            *last = standing.observed_generation;
-            if says(standing, AVAILABLE) {
-                let said = self.said_true.entry(standing.observed_generation).or_default();
-                said.insert(standing.adapter.clone());
-            }
-            if says(standing, FINALIZED) && standing.observed_generation == generation {
-                self.finalized.insert(standing.adapter.clone());
-            }
-        }
-        let available = find_condition(&status.conditions, AVAILABLE).ok_or("no Available")?;
-        let tracked = available.observed_generation.unwrap_or(0);
-        if tracked < self.tracked {
-            return Err(format!("Available went back from {} to {tracked}", self.tracked));
-        }
-        self.tracked = tracked;
-        let all_said = || self.said_true.get(&tracked).map_or(0, BTreeSet::len) == REQUIRED.len();
-        if available.is_true() && !all_said() {
-            return Err(format!("Available at {tracked} though not all adapters were"));
-        }
-        if status.is_ready() && (tracked != generation || resource.is_deleting()) {
-            return Err(format!("Ready at {generation}, but available at {tracked}"));
-        }
-        Ok(())
-    }
-}
-
-fn says(standing: &muster_types::AdapterStanding, r#type: &str) -> bool {
-    find_reported(&standing.conditions, r#type).is_some_and(|it| it.status == ConditionStatus::True)
-}
-
-fn reports_false(standing: &muster_types::AdapterStanding) -> bool {
-    find_reported(&standing.conditions, AVAILABLE).is_some_and(|it| it.status == ConditionStatus::False)
 }
 
 fn report_of(

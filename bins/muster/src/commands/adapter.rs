@@ -8,16 +8,13 @@ use muster_client::client::Form;
 use muster_resources::AdapterRules;
 use muster_resources::dry_run::{DryRun, Made, dry_run};
 use muster_types::{Adapter, ManagedResource};
-use serde_json::{Map, Value, json};
 
 use super::session::Session;
+use crate::adapter_env::adapter_env;
 use crate::cli::{AdapterCommand, Globals};
 use crate::manifests;
 use crate::output::documents::{Language, render};
 use crate::output::streams;
-
-/// Variables that adapters may read begin with this.
-const ENV: &str = "MUSTER_ADAPTER_";
 
 /// Carries out a verb.
 pub async fn run(globals: &Globals, command: &AdapterCommand) -> anyhow::Result<ExitCode> {
@@ -26,10 +23,7 @@ pub async fn run(globals: &Globals, command: &AdapterCommand) -> anyhow::Result<
     let rules = compile(&adapter)?;
     let session = Session::open(globals).await?;
     let resource = read_resource(&session, &adapter, resource).await?;
-    let env: Map<String, Value> = std::env::vars()
-        .filter_map(|(name, value)| Some((name.strip_prefix(ENV)?.to_owned(), json!(value))))
-        .collect();
-    let played = dry_run(&rules, &resource, &Value::Object(env));
+    let played = dry_run(&rules, &resource, &serde_json::to_value(adapter_env())?);
     let (text, is_well) = show(&resource, &played)?;
     streams::print(&text)?;
     Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -113,11 +113,9 @@ pub fn plan_resource(
     for adapter in adapters {
         planning.take_outcome(adapter);
     }
-    if !planning.let_go() {
+    if !planning.let_go(resource) {
         planning.look();
         planning.answer_all(adapters);
-        // What was answered may complete a deletion.
-        planning.let_go();
     }
     planning.finish(resource)
 }
@@ -154,6 +152,7 @@ impl<'a> Planning<'a> {
     fn finish(mut self, before: &ManagedResource) -> Plan {
         self.plan.changed = self.plan.resource != *before;
         self.plan.wake_at = match decide_pulse(self.rules, &self.plan.resource, self.world.now) {
+            _ if self.may_go(&self.plan.resource) => Some(self.world.now),
             Look::Now(_) => Some(self.world.now),
             Look::At(at) => Some(at),
             Look::Never => None,

@@ -41,6 +41,8 @@ mod mutation;
 #[cfg(test)]
 mod nesting;
 #[cfg(test)]
+mod open_watch;
+#[cfg(test)]
 mod parts;
 #[cfg(test)]
 mod replay;

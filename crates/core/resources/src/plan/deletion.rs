@@ -13,28 +13,25 @@ const LONGEST_REASON: usize = 1024;
 
 impl Planning<'_> {
     /// Lets the resource go if it may. True if there is nothing more to decide.
-    pub(super) fn let_go(&mut self) -> bool {
-        let resource = &self.plan.resource;
-        if !resource.is_deleting() || !resource.metadata.finalizers.iter().any(|name| name == FINALIZER) {
-            return false;
-        }
-        if let Some(reason) = force_reason(resource) {
-            // First the reason is written down; when that is committed, the resource goes.
-            if find_condition(&resource.status.conditions, FORCE_DELETED).is_some() {
-                self.release();
-            } else {
-                let message = format!("deleted without its adapters: {reason}");
-                let forced =
-                    Condition::new(FORCE_DELETED, ConditionStatus::True, "Requested", message, self.now);
-                set_condition(&mut self.plan.resource.status.conditions, forced);
-            }
+    ///
+    /// Why it may go must be stored before it goes, so that its last state tells: who agreed, or who forced it.
+    pub(super) fn let_go(&mut self, stored: &ManagedResource) -> bool {
+        if self.may_go(stored) {
+            self.release();
             return true;
         }
-        if self.world.children > 0 || !self.is_finalized() {
-            return false;
-        }
-        self.release();
+        let resource = &self.plan.resource;
+        let Some(reason) = force_reason(resource).filter(|_| is_kept(resource)) else { return false };
+        let message = format!("deleted without its adapters: {reason}");
+        let forced = Condition::new(FORCE_DELETED, ConditionStatus::True, "Requested", message, self.now);
+        set_condition(&mut self.plan.resource.status.conditions, forced);
         true
+    }
+
+    /// True if a deleted resource says why it may go.
+    pub(super) fn may_go(&self, resource: &ManagedResource) -> bool {
+        let is_forced = || find_condition(&resource.status.conditions, FORCE_DELETED).is_some();
+        is_kept(resource) && (is_forced() || (self.world.children == 0 && self.is_finalized(resource)))
     }
 
     fn release(&mut self) {
@@ -43,8 +40,7 @@ impl Planning<'_> {
     }
 
     /// True if all required adapters say that they cleaned up after this deletion.
-    fn is_finalized(&self) -> bool {
-        let resource = &self.plan.resource;
+    fn is_finalized(&self, resource: &ManagedResource) -> bool {
         self.rules.required().iter().all(|adapter| {
             resource.status.standing(adapter).is_some_and(|standing| {
                 standing.observed_generation == resource.metadata.generation
@@ -53,6 +49,11 @@ impl Planning<'_> {
             })
         })
     }
+}
+
+/// True if a deleted resource is kept for its adapters.
+fn is_kept(resource: &ManagedResource) -> bool {
+    resource.is_deleting() && resource.metadata.finalizers.iter().any(|name| name == FINALIZER)
 }
 
 /// Why a resource is to go without its adapters, if somebody said so.

@@ -317,6 +317,6 @@ fn a_manifest_is_in_progress_while_the_cluster_is_behind() {
          delete              -> Available=True@1 Ready=False
          plan                -> pulse 3 Deleted, call dns 2, Available=True@1 Ready=False
          answer dns null     ->
-         plan                -> release"
+         plan                -> Available=True@1 Ready=False THEN release"
     ));
 }

@@ -19,7 +19,7 @@ fn a_resource_goes_when_its_adapters_have_cleaned_up() {
          wait 11s               ->
          plan                   -> pulse 3 Stale, make x-dns-3, Available=True@1 Ready=False
          task x-dns-3 Succeeded ->
-         plan                   -> release",
+         plan                   -> Available=True@1 Ready=False THEN release",
     );
 }
 
@@ -28,7 +28,7 @@ fn an_adapter_with_nothing_to_clean_up_agrees_at_once() {
     Stage::new(&["dns"]).with_task_adapter("dns").play(
         "create -> Available=False@1 Ready=False
          delete -> Available=False@1 Ready=False
-         plan   -> pulse 1 Created, release",
+         plan   -> pulse 1 Created, Available=False@1 Ready=False THEN release",
     );
 }
 
@@ -40,7 +40,7 @@ fn work_that_goes_on_is_canceled_first() {
          delete                -> Available=False@1 Ready=False
          plan                  -> pulse 2 Deleted, cancel x-dns-1, Available=False@1 Ready=False
          task x-dns-1 Canceled ->
-         plan                  -> release",
+         plan                  -> Available=False@1 Ready=False THEN release",
     );
 }
 
@@ -53,7 +53,7 @@ fn what_belongs_to_it_goes_first() {
          delete     -> Available=False@1 Ready=False
          plan       -> pulse 1 Created, Available=False@1 Ready=False
          children 0 ->
-         plan       -> release",
+         plan       -> Available=False@1 Ready=False THEN release",
     );
 }
 
