@@ -14,6 +14,7 @@ mod muster_peer;
 mod planner;
 mod plot;
 mod process;
+mod relay;
 mod report;
 mod resources;
 mod resources_server;
@@ -30,6 +31,7 @@ const USAGE: &str = "usage: bench NAME [--quick] [--no-write]
   dag      a fan-out of 10 000 and a chain of 1 000, beside HyperQueue
   schedules  100 000 schedules, 20 000 of them due in the same second
   resources  reports, conditions, expressions and the sentinel of managed resources
+  relay    messages to RabbitMQ from committed changes, beside a bare publisher
   backlog  what a queue of up to a million tasks costs
   plan     the pure planner alone: placements per second
   creates  only the creates of one client count (--clients N, --count N), for a profiler
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         Some("dag") => dag::run(has("--quick"), !has("--no-write")),
         Some("schedules") => schedules::run(has("--quick"), !has("--no-write")),
         Some("resources") => resources::run(has("--quick"), !has("--no-write")),
+        Some("relay") => relay::run(has("--quick"), !has("--no-write")),
         Some("backlog") => backlog::run(has("--quick"), !has("--no-write")),
         Some("plan") => planner::run(!has("--no-write")),
         Some("creates") => {
