@@ -5,6 +5,7 @@ mod examples;
 mod follow_args;
 mod goal;
 mod object_args;
+mod pod_args;
 mod queue_args;
 mod report_args;
 mod schedule_args;
@@ -21,6 +22,7 @@ use muster_types::Duration;
 pub use follow_args::{CancelArgs, ExplainArgs, ExplainOutput, LogsArgs, RetryArgs, WaitArgs, WatchArgs};
 pub use goal::{Goal, Reached, state_of};
 pub use object_args::{ApplyArgs, Cascade, DeleteArgs, DescribeArgs, GetArgs, Output, SelectArgs};
+pub use pod_args::PodArgs;
 pub use queue_args::QueueArgs;
 pub use report_args::{BucketCommand, ReportAdd, ReportArgs, ReportCommand};
 pub use schedule_args::{ScheduleCommand, ScheduleTimes};
@@ -227,6 +229,8 @@ pub struct UpArgs {
     pub roles: Vec<ServerRole>,
     #[command(flatten)]
     pub queue: QueueArgs,
+    #[command(flatten)]
+    pub pods: PodArgs,
     #[command(flatten)]
     pub limits: LimitArgs,
 }

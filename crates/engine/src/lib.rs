@@ -17,6 +17,7 @@ pub mod questions;
 mod read_briefs;
 mod readiness;
 pub mod run;
+pub mod runtimes;
 pub mod schedules;
 pub mod settings;
 mod start;

@@ -32,6 +32,7 @@ mod millis;
 pub mod name_rules;
 pub mod names;
 pub mod object;
+pub mod pod_launch;
 pub mod quantity;
 pub mod schedule;
 pub mod schedule_status;
