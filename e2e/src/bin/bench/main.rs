@@ -13,9 +13,11 @@ mod limits;
 mod muster_peer;
 mod planner;
 mod plot;
+mod pods;
 mod process;
 mod report;
 mod schedules;
+mod stand_in;
 mod submit;
 mod tasks;
 
@@ -27,6 +29,7 @@ const USAGE: &str = "usage: bench NAME [--quick] [--no-write]
   tasks    10 000 tasks of `true`, beside the bare limit, GNU parallel and HyperQueue
   dag      a fan-out of 10 000 and a chain of 1 000, beside HyperQueue
   schedules  100 000 schedules, 20 000 of them due in the same second
+  pods     2 000 tasks as pods of a real API server, beside the cluster's own Job controller
   backlog  what a queue of up to a million tasks costs
   plan     the pure planner alone: placements per second
   creates  only the creates of one client count (--clients N, --count N), for a profiler
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         Some("tasks") => tasks::run(has("--quick"), !has("--no-write")),
         Some("dag") => dag::run(has("--quick"), !has("--no-write")),
         Some("schedules") => schedules::run(has("--quick"), !has("--no-write")),
+        Some("pods") => pods::run(has("--quick"), !has("--no-write")),
         Some("backlog") => backlog::run(has("--quick"), !has("--no-write")),
         Some("plan") => planner::run(!has("--no-write")),
         Some("creates") => {
