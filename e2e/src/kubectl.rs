@@ -1,4 +1,4 @@
-//! `kubectl` in a namespace of its own on the shared server.
+//! `kubectl` in a namespace of its own on a server that tests share.
 
 use std::ops::Deref;
 
@@ -9,6 +9,7 @@ use crate::server::Server;
 pub struct Kubectl {
     tool: ClientTool,
     namespace: String,
+    server: &'static Server,
 }
 
 impl Kubectl {
@@ -26,21 +27,27 @@ impl Kubectl {
 
     #[track_caller]
     fn named_by(variable: &str) -> Self {
+        Self::on(variable, Server::shared())
+    }
+
+    /// The kubectl that a variable names, as admin in a new namespace of a server.
+    #[track_caller]
+    pub fn on(variable: &str, server: &'static Server) -> Self {
         let tool = ClientTool::named_by(variable);
-        let namespace = Server::shared().new_namespace();
-        Self { tool, namespace }.with_token(&Server::shared().admin_token())
+        let namespace = server.new_namespace();
+        Self { tool, namespace, server }.with_token(&server.admin_token())
     }
 
     /// The same kubectl and namespace with another token.
     #[must_use]
     pub fn with_token(&self, token: &str) -> Self {
-        let server = Server::shared();
+        let server = self.server;
         let tool = self
             .tool
             .env("KUBECONFIG", server.kubeconfig_for(&self.namespace, token))
             .env("HOME", server.client_home())
             .env("TMPDIR", server.client_home());
-        Self { tool, namespace: self.namespace.clone() }
+        Self { tool, namespace: self.namespace.clone(), server }
     }
 
     /// The namespace it works in.
@@ -68,7 +75,7 @@ impl Kubectl {
     /// Creates a task without kubectl, which is faster where creating is not what is tested.
     #[track_caller]
     fn create(&self, manifest: &str) {
-        let request = Server::shared().http().request("POST", &self.tasks_path());
+        let request = self.server.http().request("POST", &self.tasks_path());
         let answer = request.header("Content-Type", "application/yaml").body(manifest).send();
         assert_eq!(answer.code, 201, "{}", answer.text());
     }

@@ -116,7 +116,11 @@ impl Server {
 
     /// Makes a token and returns its secret.
     pub fn new_token(&self, name: &str, role: &str) -> String {
-        let wanted = serde_json::json!({ "name": name, "role": role });
+        self.new_token_of(&serde_json::json!({ "name": name, "role": role }))
+    }
+
+    /// Makes a token as it is described and returns its secret.
+    pub fn new_token_of(&self, wanted: &serde_json::Value) -> String {
         let answer = self.http().post("/tokens", &wanted.to_string());
         assert_eq!(answer.code, 201, "{}", answer.text());
         answer.json()["token"].as_str().expect("the answer holds the secret").to_owned()

@@ -118,6 +118,32 @@ fn files_of_a_task_that_was_deleted_while_nobody_looked_are_found_after_a_restar
 }
 
 #[test]
+fn members_of_a_group_share_a_bucket_that_lasts_as_long_as_the_group() {
+    let mut world = World::new();
+    let member = |name: &str| json!({ "name": name, "spec": shell("true", json!({})) });
+    world.create("TaskGroup", "g", &json!({ "tasks": [member("a"), member("b")] }));
+    world.create("Task", "alone", &shell("true", json!({})));
+    for name in ["g-a", "g-b", "alone"] {
+        world.wait_for_state(name, "Succeeded");
+    }
+    let file = |name: &str| format!("{API}/tasks/{name}/bucket/out/result.txt");
+    assert_eq!(world.http.put(&file("g-a"), "shared").code, 201);
+    let group = world.http.get(&format!("{API}/taskgroups/g")).json();
+    let uid = group["metadata"]["uid"].as_str().unwrap().to_owned();
+    world.server.kill();
+    world.server.restart();
+    assert_eq!(world.http.get(&file("g-b")).text(), "shared");
+    assert_eq!(world.http.get(&file("alone")).code, 404);
+    assert_eq!(world.http.delete(&format!("{API}/tasks/g-a")).code, 200);
+    wait_for("a member is gone", SOON, || world.is_gone("g-a"));
+    assert_eq!(world.http.get(&file("g-b")).text(), "shared");
+    let kept = world.server.data().join("files/tasks").join(uid);
+    assert!(kept.exists());
+    assert_eq!(world.http.delete(&format!("{API}/taskgroups/g")).code, 200);
+    wait_for("the bucket is gone with the group", SOON, || !kept.exists());
+}
+
+#[test]
 fn a_task_that_ran_longer_than_its_ttl_is_stopped_and_deleted() {
     let world = World::new();
     let spec = shell("sleep 600", json!({ "ttl": { "running": "1s" }, "killTimeout": "1s" }));

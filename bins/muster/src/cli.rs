@@ -1,5 +1,6 @@
 //! The command line: verbs, flags and their help.
 
+mod adapter_args;
 mod array_spec;
 mod examples;
 mod follow_args;
@@ -8,6 +9,7 @@ mod object_args;
 mod pod_args;
 mod queue_args;
 mod report_args;
+mod resource_args;
 mod schedule_args;
 mod task_args;
 
@@ -19,12 +21,14 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use muster_types::Duration;
 
+pub use adapter_args::AdapterCommand;
 pub use follow_args::{CancelArgs, ExplainArgs, ExplainOutput, LogsArgs, RetryArgs, WaitArgs, WatchArgs};
 pub use goal::{Goal, Reached, state_of};
 pub use object_args::{ApplyArgs, Cascade, DeleteArgs, DescribeArgs, GetArgs, Output, SelectArgs};
 pub use pod_args::PodArgs;
 pub use queue_args::QueueArgs;
 pub use report_args::{BucketCommand, ReportAdd, ReportArgs, ReportCommand};
+pub use resource_args::ResourceArgs;
 pub use schedule_args::{ScheduleCommand, ScheduleTimes};
 pub use task_args::{MadeOutput, RunArgs, SubmitArgs, TaskArgs};
 
@@ -76,7 +80,7 @@ pub enum Command {
     #[command(hide = true)]
     Shepherd,
     /// Run the server: API, store and everything else, in one process
-    Up(UpArgs),
+    Up(Box<UpArgs>),
     /// Run one command as a task: show its output, exit with its code
     #[command(after_help = examples::RUN)]
     Run(RunArgs),
@@ -119,6 +123,9 @@ pub enum Command {
     /// Show the times of a schedule, make a run now, or make runs for times in the past
     #[command(subcommand, after_help = examples::SCHEDULE)]
     Schedule(ScheduleCommand),
+    /// Show what an adapter would do on a managed resource
+    #[command(subcommand, after_help = examples::ADAPTER)]
+    Adapter(AdapterCommand),
     /// Print the kubeconfig of the server in the data directory, secret included
     #[command(after_help = examples::KUBECONFIG)]
     Kubeconfig(KubeconfigArgs),
@@ -153,9 +160,13 @@ pub enum TokenCommand {
     Create {
         /// Name of the token: whom or what it is for
         name: String,
-        /// What it may do: admin everything, editor change objects, viewer read them
-        #[arg(long, value_parser = PossibleValuesParser::new(["admin", "editor", "viewer"]))]
+        /// What it may do: admin everything, editor change objects, viewer read them, reporter read managed resources and
+        /// report on them for one adapter
+        #[arg(long, value_parser = PossibleValuesParser::new(["admin", "editor", "viewer", "reporter"]))]
         role: String,
+        /// The adapter that a reporter reports for
+        #[arg(long, value_name = "NAME", required_if_eq("role", "reporter"))]
+        adapter: Option<String>,
         /// How long it is valid, such as 12h or 30d [default: until it is revoked]
         #[arg(long, value_name = "DURATION")]
         ttl: Option<Duration>,
@@ -231,6 +242,8 @@ pub struct UpArgs {
     pub queue: QueueArgs,
     #[command(flatten)]
     pub pods: PodArgs,
+    #[command(flatten)]
+    pub resources: ResourceArgs,
     #[command(flatten)]
     pub limits: LimitArgs,
 }
@@ -320,7 +333,11 @@ mod tests {
     #[test]
     fn every_role_of_the_server_can_be_asked_for() {
         for role in Role::ALL {
-            let line = ["muster", "token", "create", "a", "--role", &role.to_string()];
+            let role = role.to_string();
+            let mut line = vec!["muster", "token", "create", "a", "--role", &role];
+            if role == "reporter" {
+                line.extend(["--adapter", "dns"]);
+            }
             assert!(Cli::try_parse_from(line).is_ok(), "{role}");
         }
     }

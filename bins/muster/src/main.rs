@@ -1,5 +1,6 @@
 //! Muster: the control plane for work that ends. This is the only place where the parts are put together.
 
+mod adapter_env;
 mod cli;
 mod commands;
 mod data_dir;

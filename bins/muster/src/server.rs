@@ -17,10 +17,12 @@ use muster_blobs::LocalBlobs;
 use muster_engine::engine::{Engine, Outside};
 use muster_engine::files::Keeper;
 use muster_engine::questions::{Explainer, Question};
+use muster_engine::resources::{Resources, Settings as ResourceSettings, run as run_resources};
 use muster_engine::run::run as run_engine;
 use muster_engine::schedules::run as run_schedules;
 use muster_engine::settings::{Ahead, Mint};
 use muster_engine::workflows::run as run_workflows;
+use muster_outbound::LiveOutbound;
 use muster_ports::blobs::Blobs;
 use muster_ports::clock::{Clock, SystemClock};
 use muster_ports::logs::{AllLogs, KeptLogs, Logs};
@@ -36,7 +38,8 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 use tokio::task::JoinHandle;
 
-use crate::cli::{LimitArgs, PodArgs, QueueArgs, UpArgs};
+use crate::adapter_env::adapter_env;
+use crate::cli::{LimitArgs, PodArgs, QueueArgs, ResourceArgs, UpArgs};
 use crate::data_dir::{DataDir, kubeconfig_text, rewrite_private, server_url};
 use crate::machine::Machine;
 use crate::pods::PodPart;
@@ -45,7 +48,6 @@ use crate::pods::PodPart;
 const ADMIN: &str = "admin";
 /// What attempts are given of the server's environment, unless it is told otherwise.
 const PASSED_ON: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
-
 /// What a server is to be.
 pub struct Options<'a> {
     /// Where it listens.
@@ -64,6 +66,7 @@ pub struct EngineOptions {
     base_env: Vec<(String, String)>,
     only_since: Option<Millis>,
     pods: Option<PodArgs>,
+    resources: ResourceArgs,
 }
 
 impl EngineOptions {
@@ -83,13 +86,19 @@ impl EngineOptions {
             }
             _ => {}
         }
-        Self { queue, base_env, only_since: None, pods: None }
+        Self { queue, base_env, only_since: None, pods: None, resources: ResourceArgs::default() }
     }
 
     /// Runs pods too, if that is asked for.
     #[must_use]
     pub fn with_pods(self, pods: &PodArgs) -> Self {
         Self { pods: pods.wanted().then(|| pods.clone()), ..self }
+    }
+
+    /// How managed resources are seen to.
+    #[must_use]
+    pub fn resources(self, resources: ResourceArgs) -> Self {
+        Self { resources, ..self }
     }
 
     /// Starts no tasks that were made before: somebody else will.
@@ -113,6 +122,7 @@ pub struct Server {
     engine: Option<JoinHandle<()>>,
     workflows: Option<JoinHandle<()>>,
     schedules: Option<JoinHandle<()>>,
+    resources: Option<JoinHandle<()>>,
 }
 
 impl Server {
@@ -123,7 +133,7 @@ impl Server {
         let store = open_store(data, options.limits)?;
         let shutdown = Shutdown::default();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let registry = kinds::registry();
+        let registry = kinds::registry().with_types_of(&store);
         let scheme = if listening.tls.is_some() { "https" } else { "http" };
         let url = server_url(scheme, address);
         let files = data.folder("files")?;
@@ -154,12 +164,13 @@ impl Server {
         let collecting = garbage::collect(store.clone(), registry, clock.clone(), shutdown.clone());
         let garbage = tokio::spawn(collecting);
         // A server that starts only its own tasks makes none either.
-        let makes = options.engine.as_ref().is_some_and(|wanted| wanted.only_since.is_none());
-        let workflows = makes.then(|| tokio::spawn(run_workflows(store.clone(), clock.clone())));
-        let schedules = makes.then(|| tokio::spawn(run_schedules(store.clone(), clock.clone())));
+        let maker = options.engine.as_ref().filter(|wanted| wanted.only_since.is_none());
+        let workflows = maker.map(|_| tokio::spawn(run_workflows(store.clone(), clock.clone())));
+        let schedules = maker.map(|_| tokio::spawn(run_schedules(store.clone(), clock.clone())));
+        let resources = maker.map(|wanted| start_resources(&wanted.resources, &store, &clock));
         let engine = engine.map(|engine| tokio::spawn(engine.run()));
         let serving = tokio::spawn(serve(api, listener, listening, shutdown.clone()));
-        Ok(Self { url, admin, store, shutdown, serving, garbage, engine, workflows, schedules })
+        Ok(Self { url, admin, store, shutdown, serving, garbage, engine, workflows, schedules, resources })
     }
 
     /// What asks it to stop.
@@ -172,7 +183,8 @@ impl Server {
         self.serving.await.context("the API server ended badly")?;
         self.shutdown.request();
         self.garbage.await.context("the garbage collector ended badly")?;
-        for running in self.engine.into_iter().chain(self.workflows).chain(self.schedules) {
+        let makers = self.workflows.into_iter().chain(self.schedules).chain(self.resources);
+        for running in self.engine.into_iter().chain(makers) {
             // Attempts end with the engine; their tasks are tried again by the next server.
             running.abort();
             drop(running.await);
@@ -181,6 +193,19 @@ impl Server {
         tracing::info!("stopped");
         Ok(())
     }
+}
+
+/// Starts what sees to managed resources.
+fn start_resources(wanted: &ResourceArgs, store: &Store, clock: &Arc<dyn Clock>) -> JoinHandle<()> {
+    let (outbound, answers) = LiveOutbound::new(wanted.adapter_kubeconfig.clone());
+    // An error says that somebody did it before.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let settings = ResourceSettings {
+        env: adapter_env(),
+        selector: wanted.resource_selector.clone().unwrap_or_default(),
+    };
+    let resources = Resources::new(store.clone(), clock.clone(), Some(Arc::new(outbound)), settings);
+    tokio::spawn(run_resources(resources, answers))
 }
 
 /// True if a server could not start because another one holds the directory.

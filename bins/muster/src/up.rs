@@ -27,8 +27,11 @@ pub fn run(globals: &Globals, args: &UpArgs) -> anyhow::Result<ExitCode> {
 
 async fn up(data: &DataDir, args: &UpArgs) -> anyhow::Result<()> {
     let runs_tasks = args.roles.contains(&ServerRole::Engine);
-    let engine = runs_tasks
-        .then(|| EngineOptions::new(args.queue.clone(), EngineOptions::clean_env()).with_pods(&args.pods));
+    let engine = runs_tasks.then(|| {
+        EngineOptions::new(args.queue.clone(), EngineOptions::clean_env())
+            .with_pods(&args.pods)
+            .resources(args.resources.clone())
+    });
     let options = Options { listen: &args.listen, tls: Some(args), limits: &args.limits, engine };
     let server = Server::start(data, &options).await?;
     stop_on_signals(server.shutdown())?;

@@ -32,6 +32,7 @@ use muster_types::Task;
 use muster_types::explanation::Explanation;
 use muster_types::task::Runtime as RuntimeName;
 use muster_types::task_status::Stopping;
+use serde::Deserialize;
 
 use crate::ahead::Pace;
 use crate::catalogs::Catalogs;
@@ -46,12 +47,20 @@ use crate::telemetry::{Pass, tell};
 
 /// Where tasks are kept.
 const TASKS: &str = "tasks.muster.dev";
+/// Where groups are kept.
+const GROUPS: &str = "taskgroups.muster.dev";
 /// Changes taken in at once.
 const CHANGES: usize = 1024;
 /// Tasks whose time is over that one cycle deals with.
 const REAPED: usize = 256;
 /// How long news that an attempt runs may wait for news that it ended, so that a short one is written once.
 const STARTED_PATIENCE: i64 = 20;
+
+/// The uid of any object.
+#[derive(Deserialize)]
+struct Uid {
+    uid: String,
+}
 
 /// What is outside of the engine.
 #[derive(Clone)]
@@ -74,6 +83,7 @@ pub struct Engine {
     outside: Outside,
     files: Files,
     tasks: ResourceName,
+    groups: ResourceName,
     watch: Watch,
     board: Board,
     catalogs: Catalogs,
@@ -102,6 +112,7 @@ impl Engine {
             outside,
             files,
             tasks: ResourceName::new(TASKS),
+            groups: ResourceName::new(GROUPS),
             watch,
             board,
             catalogs: Catalogs::default(),

@@ -14,9 +14,9 @@ use muster_ports::runtime::{FilesError, Handle, Runtime};
 pub enum Order {
     /// Keep the logs of an ended attempt, and let go of the rest it left.
     Retire(Handle),
-    /// Let go of everything of a task whose attempts are numbered up to this one.
+    /// Let go of everything of a task whose attempts are numbered up to this one, or of a group.
     Forget {
-        /// Uid of the task.
+        /// Uid of the task or group.
         task: String,
         /// Its latest attempt.
         attempts: u32,

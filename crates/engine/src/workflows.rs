@@ -3,10 +3,10 @@
 //! It has no runtime: all it does is write to the store. What is made is written together with the note that it was made,
 //! so nothing is made twice and nothing is forgotten, wherever the server stops. Decisions are those of `muster-workflows`.
 //!
-//! Work is done in slices: a group of ten thousand members is made a few hundred at a time, and others have their turn in
+//! Work is done in slices: a group of ten thousand members is made a thousand at a time, and others have their turn in
 //! between. A status whose numbers alone changed is written a few times a second at most.
 
-mod edits;
+pub(crate) mod edits;
 mod entries;
 mod groups;
 mod intake;
@@ -29,13 +29,11 @@ use queue::Queue;
 pub use run::run;
 
 /// Members that are made, submitted or ended at once for one group.
-const SLICE: u32 = 256;
+const SLICE: u32 = 1024;
 /// Writes of one look at all groups, about.
 const MOST_WRITES: usize = 2048;
 /// Jobs looked at in one cycle.
 const MOST_JOBS: usize = 256;
-/// Time between two writes of a status whose numbers alone changed.
-const STATUS_PAUSE: i64 = 250;
 /// Time after which what the store refused is tried again.
 const REFUSED_PAUSE: i64 = 1000;
 

@@ -11,6 +11,7 @@ pub mod blobs;
 pub mod clock;
 pub mod explain;
 pub mod logs;
+pub mod outbound;
 pub mod runtime;
 pub mod store;
 pub mod telemetry;

@@ -2,6 +2,8 @@
 
 /// The API group of Muster's own kinds.
 pub const GROUP: &str = "muster.dev";
+/// The API group of managed resources, whose kinds are declared by ResourceTypes.
+pub const RESOURCES_GROUP: &str = "resources.muster.dev";
 /// The version all kinds are served at.
 pub const VERSION: &str = "v1alpha1";
 /// The category that holds every kind of ours (`kubectl get muster`).

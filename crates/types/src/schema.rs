@@ -4,6 +4,7 @@
 //! references, one type per node, no nulls, enums as lists of words whose meanings are told in the description.
 //! Whatever has no type of its own is free-form.
 
+use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
@@ -17,13 +18,21 @@ const FREE_FORM: &str = "x-kubernetes-preserve-unknown-fields";
 
 /// The self-contained schema of `Object<S>`. Kinds that report nothing have no `status` in it.
 pub fn openapi_schema<S: Resource>() -> Value {
+    let mut root = structural_node::<Object<S>>();
+    drop_empty_status(&mut root);
+    Value::Object(root)
+}
+
+/// The self-contained schema of a part of objects.
+pub fn structural_schema<T: JsonSchema>() -> Value {
+    Value::Object(structural_node::<T>())
+}
+
+fn structural_node<T: JsonSchema>() -> Node {
     let mut settings = SchemaSettings::openapi3();
     settings.inline_subschemas = true;
     settings.transforms.clear();
-    let schema = settings.into_generator().into_root_schema_for::<Object<S>>();
-    let mut root = structural(schema.to_value());
-    drop_empty_status(&mut root);
-    Value::Object(root)
+    structural(settings.into_generator().into_root_schema_for::<T>().to_value())
 }
 
 fn drop_empty_status(root: &mut Node) {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::container::{Container, Resources};
 use crate::duration::Duration;
-use crate::metadata::{StringMap, is_default, null_is_default};
+use crate::metadata::{OwnerReference, StringMap, is_default, null_is_default};
 use crate::names::Names;
 use crate::object::{Object, Resource};
 use crate::task_status::{State, TaskStatus};
@@ -34,6 +34,17 @@ impl Task {
             None if self.spec.suspend => State::Created,
             None => State::Ready,
         }
+    }
+
+    /// The group that this task is a member of.
+    pub fn group(&self) -> Option<&OwnerReference> {
+        let owners = self.metadata.owner_references.iter();
+        owners.into_iter().find(|owner| owner.controller == Some(true) && owner.kind == "TaskGroup")
+    }
+
+    /// Uid of the object whose bucket this task uses: members of a group share the bucket of the group.
+    pub fn bucket_uid(&self) -> &str {
+        self.group().map_or(&self.metadata.uid, |group| &group.uid)
     }
 }
 

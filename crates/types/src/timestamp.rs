@@ -118,6 +118,12 @@ impl From<Timestamp> for MicroTimestamp {
     }
 }
 
+impl From<MicroTimestamp> for Timestamp {
+    fn from(instant: MicroTimestamp) -> Self {
+        Self::from(instant.0)
+    }
+}
+
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.0}", self.0)

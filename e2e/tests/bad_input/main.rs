@@ -9,6 +9,7 @@ mod patches;
 mod paths;
 mod place;
 mod queries;
+mod resources;
 mod subresources;
 mod watches;
 mod writes;

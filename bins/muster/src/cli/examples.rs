@@ -156,6 +156,7 @@ pub const TOKEN: &str = "\
 Examples:
   muster token create ci --role editor --ttl 720h
   muster token create ann --role viewer --as-kubeconfig > ann.yaml
+  muster token create dns --role reporter --adapter dns
   muster token list
   muster token revoke ci";
 
@@ -165,6 +166,12 @@ Examples:
   muster completion bash > ~/.local/share/bash-completion/completions/muster
   muster completion zsh > ~/.zfunc/_muster
   muster completion fish > ~/.config/fish/completions/muster.fish";
+
+/// Of `adapter`.
+pub const ADAPTER: &str = "\
+Examples:
+  muster adapter dry-run -f dns.yaml --resource cluster/blue      params, preconditions, and the task it would make
+  muster adapter dry-run -f adapters.yaml --name dns --resource cluster/blue";
 
 /// Of `schedule`.
 pub const SCHEDULE: &str = "\

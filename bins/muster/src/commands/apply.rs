@@ -8,6 +8,8 @@ use std::process::ExitCode;
 use anyhow::anyhow;
 use muster_client::client::{ApplyOptions, Outcome, Written};
 use muster_client::{Catalog, ClientError, Resource};
+use muster_types::Resource as _;
+use muster_types::resource_type::ResourceTypeSpec;
 
 use super::session::Session;
 use crate::cli::{ApplyArgs, Globals};
@@ -19,7 +21,9 @@ use crate::output::streams;
 pub async fn run(globals: &Globals, args: &ApplyArgs) -> anyhow::Result<ExitCode> {
     let manifests = manifests::read(&args.files.files, args.files.recursive)?;
     let session = Session::open(globals).await?;
-    let catalog = session.client.catalog().await?;
+    let mut catalog = session.client.catalog().await?;
+    // A type that was applied a moment ago may declare the kind of what comes next.
+    let mut declared = false;
     let options = ApplyOptions {
         manager: args.field_manager.clone(),
         force: args.force_conflicts,
@@ -31,7 +35,14 @@ pub async fn run(globals: &Globals, args: &ApplyArgs) -> anyhow::Result<ExitCode
     for (done, manifest) in manifests.into_iter().enumerate() {
         progress.step(done);
         let outcome = match manifest.object {
-            Ok(object) => apply_one(&session, &catalog, &object, &options).await,
+            Ok(object) => {
+                if declared && catalog.find_kind(&object.api_version, &object.kind).is_err() {
+                    catalog = session.client.catalog().await?;
+                    declared = false;
+                }
+                declared |= object.kind == ResourceTypeSpec::NAMES.kind;
+                apply_one(&session, &catalog, &object, &options).await
+            }
             Err(why) => Err(anyhow!(why)),
         };
         progress.clear();

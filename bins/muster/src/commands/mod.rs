@@ -1,5 +1,6 @@
 //! The verbs that talk to a server, one file each.
 
+mod adapter;
 mod apply;
 mod cancel;
 mod completion;
@@ -69,6 +70,7 @@ pub fn carry_out(globals: &Globals, command: Command) -> anyhow::Result<ExitCode
             Command::Get(args) => get::run(globals, &args).await,
             Command::Describe(args) => describe::run(globals, &args).await,
             Command::Delete(args) => delete::run(globals, &args).await,
+            Command::Adapter(command) => adapter::run(globals, &command).await,
             Command::Schedule(command) => schedule::run(globals, &command).await,
             Command::Kubeconfig(args) => kubeconfig::run(globals, &args),
             Command::Token(command) => token::run(globals, command).await,

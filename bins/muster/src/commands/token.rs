@@ -17,26 +17,33 @@ use crate::usage::UsageError;
 /// Runs a verb of `token`.
 pub async fn run(globals: &Globals, command: TokenCommand) -> anyhow::Result<ExitCode> {
     match command {
-        TokenCommand::Create { name, role, ttl, as_kubeconfig } => {
-            create(globals, &name, &role, ttl, as_kubeconfig).await
+        TokenCommand::Create { name, role, adapter, ttl, as_kubeconfig } => {
+            let wanted = Wanted { name: &name, role: &role, adapter: adapter.as_deref(), ttl };
+            create(globals, wanted, as_kubeconfig).await
         }
         TokenCommand::List { output } => list(globals, output).await,
         TokenCommand::Revoke { names } => revoke(globals, &names).await,
     }
 }
 
-async fn create(
-    globals: &Globals,
-    name: &str,
-    role: &str,
+/// What a token is to be.
+struct Wanted<'a> {
+    name: &'a str,
+    role: &'a str,
+    adapter: Option<&'a str>,
     ttl: Option<Duration>,
-    as_kubeconfig: bool,
-) -> anyhow::Result<ExitCode> {
+}
+
+async fn create(globals: &Globals, wanted: Wanted<'_>, as_kubeconfig: bool) -> anyhow::Result<ExitCode> {
+    let Wanted { name, role, adapter, ttl } = wanted;
+    if adapter.is_some() && role != "reporter" {
+        return Err(UsageError::new("token", "--adapter goes with --role reporter alone").into());
+    }
     if ttl.is_some_and(|ttl| ttl.as_secs() == 0) {
         return Err(UsageError::new("token", "--ttl must be at least one second").into());
     }
     let session = Session::open(globals).await?;
-    let secret = session.client.create_token(name, role, ttl.map(Duration::as_secs)).await?;
+    let secret = session.client.create_token(name, role, adapter, ttl.map(Duration::as_secs)).await?;
     let lasts = ttl.map_or_else(|| "until it is revoked".to_owned(), |ttl| format!("for {ttl}"));
     if as_kubeconfig {
         let authority = session.access.authority();
@@ -91,7 +98,8 @@ fn show(tokens: &[TokenInfo], output: Output, now: Timestamp) -> String {
         .iter()
         .map(|token| {
             json!({
-                "name": token.name, "role": token.role, "created": token.created, "expires": token.expires,
+                "name": token.name, "role": token.role, "adapter": token.adapter, "created": token.created,
+                "expires": token.expires,
             })
         })
         .collect();
@@ -102,7 +110,9 @@ fn table(tokens: &[TokenInfo], now: Timestamp) -> String {
     let header = ["NAME", "ROLE", "AGE", "EXPIRES"].map(str::to_owned).to_vec();
     let rows = tokens.iter().map(|token| {
         let age = token.created.map_or_else(|| "<unknown>".to_owned(), |created| age::between(created, now));
-        vec![plain(&token.name), plain(&token.role), age, expiry(token.expires, now)]
+        // A reporter is one of an adapter.
+        let role = token.adapter.iter().fold(token.role.clone(), |role, adapter| format!("{role}/{adapter}"));
+        vec![plain(&token.name), plain(&role), age, expiry(token.expires, now)]
     });
     align(&std::iter::once(header).chain(rows).collect::<Vec<_>>())
 }
@@ -123,6 +133,7 @@ mod tests {
         let token = |name: &str, expires: Option<i64>| TokenInfo {
             name: name.into(),
             role: "viewer".into(),
+            adapter: None,
             created: Some(Timestamp::from_second(0)),
             expires: expires.map(Timestamp::from_second),
         };

@@ -179,3 +179,16 @@ fn the_work_is_done_even_if_nobody_reads_about_it() {
     assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
     assert_eq!(served.muster(&["get", "taskkinds", "-o", "name"]).out.lines().count(), 60);
 }
+
+#[test]
+fn a_kind_and_an_object_of_it_can_stand_in_one_file() {
+    let served = Served::new();
+    let text = "apiVersion: muster.dev/v1alpha1\nkind: ResourceType\nmetadata: {name: gadgets}\n\
+                spec: {names: {kind: Gadget, plural: gadgets}}\n---\n\
+                apiVersion: resources.muster.dev/v1alpha1\nkind: Gadget\nmetadata: {name: g}\nspec: {any: 1}\n";
+    let file = served.world.file("gadgets.yaml", text);
+    served
+        .muster(&["apply", "-f", file])
+        .is("resourcetype.muster.dev/gadgets created\ngadget.resources.muster.dev/g created\n");
+    served.muster(&["get", "gadgets", "-o", "name"]).is("gadget.resources.muster.dev/g\n");
+}

@@ -75,7 +75,11 @@ fn wrong_tokens_are_refused_with_a_reason() {
     let served = Served::new();
     served
         .muster(&["token", "create", "a", "--role", "king"])
-        .is_misuse("[possible values: admin, editor, viewer]");
+        .is_misuse("[possible values: admin, editor, viewer, reporter]");
+    served.muster(&["token", "create", "a", "--role", "reporter"]).is_misuse("--adapter");
+    served
+        .muster(&["token", "create", "a", "--role", "viewer", "--adapter", "dns"])
+        .is_misuse("--adapter goes with --role reporter");
     served.muster(&["token", "create", "a", "--role", "viewer", "--ttl", "soon"]).is_misuse("not a duration");
     served
         .muster(&["token", "create", "a", "--role", "viewer", "--ttl", "0"])
@@ -83,6 +87,29 @@ fn wrong_tokens_are_refused_with_a_reason() {
     let said = served.muster(&["token", "create", "Not A Name", "--role", "viewer"]);
     assert_eq!((said.code, said.out.as_str()), (1, ""));
     assert!(said.err.contains("\"Not A Name\" is not valid"), "{}", said.err);
+}
+
+#[test]
+fn a_reporter_is_made_for_one_adapter_and_opens_little() {
+    let served = Served::new();
+    let said = served.muster(&[
+        "token",
+        "create",
+        "dns",
+        "--role",
+        "reporter",
+        "--adapter",
+        "dns",
+        "--as-kubeconfig",
+    ]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let file = served.world.file("dns.yaml", &said.out);
+    let listed = served.muster(&["token", "list"]);
+    let rows = listed.rows();
+    assert_eq!(rows[2][..2], ["dns", "reporter/dns"]);
+    let said = served.muster(&["--kubeconfig", file, "get", "tasks"]);
+    assert_eq!(said.code, 1);
+    assert!(said.err.contains("with role reporter cannot list"), "{}", said.err);
 }
 
 #[test]

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use muster_types::names::RESOURCES_GROUP;
 use muster_types::task::Subject;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,8 @@ pub enum Role {
     Editor,
     /// Read objects.
     Viewer,
+    /// One adapter: read managed resources, write what it has to say of them.
+    Reporter,
     /// One attempt at one task: read it and its subject, write its report and its files. Nobody makes such a token by
     /// hand, so it is not read from anywhere.
     #[serde(skip_deserializing)]
@@ -29,7 +32,7 @@ pub enum Role {
 
 impl Role {
     /// The roles that tokens can be made for, strongest first.
-    pub const ALL: [Self; 3] = [Self::Admin, Self::Editor, Self::Viewer];
+    pub const ALL: [Self; 4] = [Self::Admin, Self::Editor, Self::Viewer, Self::Reporter];
 }
 
 impl fmt::Display for Role {
@@ -38,6 +41,7 @@ impl fmt::Display for Role {
             Self::Admin => "admin",
             Self::Editor => "editor",
             Self::Viewer => "viewer",
+            Self::Reporter => "reporter",
             Self::Addon => "addon",
         })
     }
@@ -50,7 +54,7 @@ impl FromStr for Role {
         Self::ALL
             .into_iter()
             .find(|role| role.to_string() == text)
-            .ok_or_else(|| format!("\"{text}\" is not a role; use admin, editor or viewer"))
+            .ok_or_else(|| format!("\"{text}\" is not a role; use admin, editor, viewer or reporter"))
     }
 }
 
@@ -61,13 +65,22 @@ pub struct User {
     pub name: String,
     /// What it may do.
     pub role: Role,
-    /// The one attempt it speaks for, if it is an addon.
+    /// What it speaks for, if its role is for one thing alone.
     pub bound: Option<Bound>,
+}
+
+/// What a token was made for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Bound {
+    /// One attempt at a task.
+    Attempt(BoundAttempt),
+    /// The adapter of this name.
+    Adapter(String),
 }
 
 /// The attempt that a token was made for, which holds now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bound {
+pub struct BoundAttempt {
     /// Namespace of the task.
     pub namespace: String,
     /// Name of the task.
@@ -100,6 +113,8 @@ pub const TOKENS: &str = "tokens";
 pub const TOKENS_GROUP: &str = "auth.muster.dev";
 /// What the attempt's own token may do everything with.
 pub const ADDON_PARTS: [&str; 3] = ["tasks/report", "tasks/attachments", "tasks/bucket"];
+/// The part of managed resources that a reporter writes.
+pub const REPORTER_PART: &str = "/statuses";
 
 /// Decides.
 pub fn allows(user: &User, ask: &Ask<'_>) -> bool {
@@ -108,12 +123,21 @@ pub fn allows(user: &User, ask: &Ask<'_>) -> bool {
         (Role::Admin, _) => true,
         (Role::Editor, _) => ask.group != TOKENS_GROUP,
         (Role::Viewer, _) => reads && ask.group != TOKENS_GROUP,
-        (Role::Addon, Some(bound)) => bound.allows(ask),
-        (Role::Addon, None) => false,
+        (Role::Addon, Some(Bound::Attempt(bound))) => bound.allows(ask),
+        (Role::Reporter, Some(Bound::Adapter(_))) => reporter_may(ask, reads),
+        (Role::Addon | Role::Reporter, _) => false,
     }
 }
 
-impl Bound {
+/// Managed resources are read, and their statuses written; for whom is seen when a report is read.
+fn reporter_may(ask: &Ask<'_>, reads: bool) -> bool {
+    let is_status = ask.resource.ends_with(REPORTER_PART) && !ask.resource.starts_with('/');
+    let is_object = !ask.resource.contains('/');
+    ask.group == RESOURCES_GROUP
+        && ((reads && (is_object || is_status)) || (is_status && ask.verb == "update"))
+}
+
+impl BoundAttempt {
     fn allows(&self, ask: &Ask<'_>) -> bool {
         let subject = self.subject.as_ref().filter(|subject| subject.kind == "Application");
         ask.group == "muster.dev"
@@ -137,6 +161,7 @@ pub fn authorize(user: &User, ask: &Ask<'_>) -> Result<(), Refusal> {
     let Ask { verb, group, resource, .. } = ask;
     let advice = match user.role {
         Role::Addon => "the token of an attempt opens its own task, its subject and what it reports",
+        Role::Reporter => "the token of a reporter opens managed resources and what its adapter says of them",
         Role::Admin | Role::Editor | Role::Viewer => "ask an admin for a token with another role",
     };
     Err(Refusal::forbidden(format!(
@@ -156,9 +181,13 @@ mod tests {
 
     fn addon_may(verb: &str, resource: &str, namespace: &str, name: &str) -> bool {
         let subject = Subject { kind: "Application".to_owned(), name: "inventory".to_owned() };
-        let bound =
-            Bound { namespace: "ns".to_owned(), task: "own".to_owned(), attempt: 1, subject: Some(subject) };
-        let user = User { name: "addon".to_owned(), role: Role::Addon, bound: Some(bound) };
+        let bound = BoundAttempt {
+            namespace: "ns".to_owned(),
+            task: "own".to_owned(),
+            attempt: 1,
+            subject: Some(subject),
+        };
+        let user = User { name: "addon".to_owned(), role: Role::Addon, bound: Some(Bound::Attempt(bound)) };
         allows(&user, &Ask { verb, group: "muster.dev", resource, namespace, name })
     }
 
@@ -194,8 +223,36 @@ mod tests {
     }
 
     #[test]
-    fn an_addon_that_is_bound_to_nothing_may_do_nothing() {
+    fn a_token_that_is_bound_to_nothing_may_do_nothing() {
         assert!(!may(Role::Addon, "get", "muster.dev"));
+        assert!(!may(Role::Reporter, "get", RESOURCES_GROUP));
+    }
+
+    #[test]
+    fn a_reporter_reads_managed_resources_and_writes_their_statuses_alone() {
+        let bound = Some(Bound::Adapter("dns".to_owned()));
+        let user = User { name: "dns".to_owned(), role: Role::Reporter, bound };
+        let may = |verb, group, resource| allows(&user, &Ask { verb, group, resource, ..Ask::default() });
+        for verb in ["get", "list", "watch"] {
+            assert!(may(verb, RESOURCES_GROUP, "clusters"), "{verb}");
+            assert!(!may(verb, "muster.dev", "tasks"), "{verb}");
+            assert!(!may(verb, "muster.dev", "resourcetypes"), "{verb}");
+            assert!(!may(verb, RESOURCES_GROUP, "clusters/status"), "{verb}");
+        }
+        assert!(may("get", RESOURCES_GROUP, "clusters/statuses"));
+        assert!(may("update", RESOURCES_GROUP, "clusters/statuses"));
+        for (verb, resource) in [
+            ("create", "clusters"),
+            ("update", "clusters"),
+            ("patch", "clusters"),
+            ("delete", "clusters"),
+            ("deletecollection", "clusters"),
+            ("update", "clusters/status"),
+            ("patch", "clusters/statuses"),
+            ("update", "/statuses"),
+        ] {
+            assert!(!may(verb, RESOURCES_GROUP, resource), "{verb} {resource}");
+        }
     }
 
     #[test]

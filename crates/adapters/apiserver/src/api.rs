@@ -9,6 +9,7 @@ use hyper::header::AUTHORIZATION;
 use hyper::{HeaderMap, Method, Request, StatusCode};
 use muster_ports::clock::Clock;
 use muster_ports::store::Store;
+use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use crate::access::{User, authorize};
@@ -26,7 +27,7 @@ use crate::refusal::Refusal;
 use crate::registry::Registry;
 use crate::respond::{self, Reply};
 use crate::shutdown::Shutdown;
-use crate::subresources::{self, Subresource, TaskCall};
+use crate::subresources::{self, PartCall, Subresource};
 use crate::target::{ResourcePath, Target, parse_target};
 use crate::tokens::Tokens;
 use crate::{attempt_tokens, discovery, namespaces, openapi, reviews, verbs};
@@ -79,8 +80,8 @@ pub struct Api {
     pub(crate) shutdown: Shutdown,
     pub(crate) parts: Parts,
     pub(crate) metrics: Metrics,
-    /// Discovery and OpenAPI documents by path; the kinds do not change while the server runs.
-    pub(crate) openapi_index: String,
+    /// Where the documents of our kinds are, which do not change while the server runs.
+    pub(crate) openapi_entries: Map<String, Value>,
     rates: Rates,
 }
 
@@ -95,7 +96,7 @@ impl Api {
         parts: Parts,
     ) -> Arc<Self> {
         Arc::new(Self {
-            openapi_index: openapi::index(&registry).to_string(),
+            openapi_entries: openapi::entries_of_ours(&registry),
             registry,
             tokens: Tokens::new(store.clone()),
             store,
@@ -259,7 +260,7 @@ impl Api {
         let events = events::dialect_of(&path);
         let kind = match events {
             Some(dialect) => Some(Arc::new(EventKind::new(dialect)) as Arc<dyn Kind>),
-            None => self.registry.find(&path.group, &path.version, &path.plural).cloned(),
+            None => self.registry.find(&path.group, &path.version, &path.plural),
         };
         let kind = kind.ok_or_else(Refusal::no_such_path)?;
         label.resource.clone_from(&kind.info().plural);
@@ -288,7 +289,7 @@ impl Api {
             let (namespace, name) = (namespace.unwrap_or_default(), name.unwrap_or_default());
             let (rest, folder) = (path.rest, path.folder);
             let call =
-                TaskCall { api, kind, namespace, name, verb, rest, folder, query, options, user, headers };
+                PartCall { api, kind, namespace, name, verb, rest, folder, query, options, user, headers };
             let body = body.map_err(std::io::Error::other).boxed_unsync();
             return subresources::answer(subresource, call, body).await;
         }

@@ -16,7 +16,7 @@ use muster_types::task_status::State;
 use ring::hmac;
 use serde::Deserialize;
 
-use crate::access::{Bound, Role, User};
+use crate::access::{Bound, BoundAttempt, Role, User};
 use crate::ids;
 use crate::refusal::Refusal;
 
@@ -115,14 +115,14 @@ impl AttemptTokens {
         let head: TaskHead = serde_json::from_slice(stored.json()).ok()?;
         let alive = matches!(head.status.state, Some(State::Pending | State::Running));
         let holds = alive && head.metadata.uid == uid && head.status.attempt == attempt;
-        let bound = Bound {
+        let bound = BoundAttempt {
             namespace: namespace.to_owned(),
             task: name.to_owned(),
             attempt,
             subject: head.spec.subject,
         };
         let name = format!("attempt {attempt} of {namespace}/{name}");
-        holds.then_some(User { name, role: Role::Addon, bound: Some(bound) })
+        holds.then_some(User { name, role: Role::Addon, bound: Some(Bound::Attempt(bound)) })
     }
 }
 
@@ -177,7 +177,7 @@ mod tests {
         let tokens = AttemptTokens::open(&store).await.unwrap();
         put_task(&store, "u1", "Running", 1).await;
         let user = tokens.verify(&tokens.mint("ns", "a", &handle("u1", 1))).unwrap();
-        let bound = user.bound.unwrap();
+        let Some(Bound::Attempt(bound)) = user.bound else { panic!("{user:?}") };
         assert_eq!((bound.namespace.as_str(), bound.task.as_str(), bound.attempt), ("ns", "a", 1));
         assert_eq!(user.role, Role::Addon);
     }

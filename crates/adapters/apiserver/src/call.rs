@@ -8,7 +8,7 @@ use muster_types::Timestamp;
 
 use crate::access::User;
 use crate::api::Api;
-use crate::kind::{Decoded, Input, Kind, KindInfo, Part};
+use crate::kind::{Decoded, Input, Kind, KindInfo, Part, Writing};
 use crate::negotiate::Form;
 use crate::options::{FieldValidation, Options};
 use crate::refusal::Refusal;
@@ -63,6 +63,11 @@ impl Call {
     /// The time, as metadata shows it.
     pub fn now(&self) -> Timestamp {
         Timestamp::from_second(self.api.clock.now().0.div_euclid(1000))
+    }
+
+    /// Who writes, when, and over what.
+    pub fn writing(&self) -> Writing<'_> {
+        Writing { user: &self.user.name, now: self.now(), store: &self.api.store }
     }
 
     /// Who writes: the field manager given, or the first word of the user agent.

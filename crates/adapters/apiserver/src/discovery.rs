@@ -43,8 +43,9 @@ pub fn group(registry: &Registry, name: &str) -> Option<Value> {
 /// `/apis/{group}/{version}` and `/api/v1`.
 pub fn resources(registry: &Registry, group: &str, version: &str) -> Option<Value> {
     let mut list = Vec::new();
+    let kinds = registry.kinds();
     for kind in
-        registry.kinds().map(|kind| kind.info()).filter(|info| info.group == group && info.version == version)
+        kinds.iter().map(|kind| kind.info()).filter(|info| info.group == group && info.version == version)
     {
         list.push(resource_entry(kind));
         if kind.has_status {
@@ -137,6 +138,7 @@ fn storage_hash(info: &KindInfo) -> String {
 fn aggregated_group(registry: &Registry, group: &str, version: &str) -> Value {
     let mut resources: Vec<Value> = registry
         .kinds()
+        .iter()
         .map(|kind| kind.info())
         .filter(|info| info.group == group && info.version == version)
         .map(|info| {
@@ -210,6 +212,7 @@ pub fn serves(registry: &Registry, group: &str, resource: &str, subresource: &st
         || (resource == TOKENS && group == TOKENS_GROUP)
         || registry
             .kinds()
+            .iter()
             .map(|kind| kind.info())
             .any(|info| info.plural == resource && is_group(&info.group) && part_is_served(info))
 }

@@ -57,7 +57,7 @@ impl Api {
             }
             Target::Group(name) => discovery::group(registry, name),
             Target::Resources { group, version } => discovery::resources(registry, group, version),
-            Target::OpenApiIndex => return Ok(respond::json(StatusCode::OK, self.openapi_index.clone())),
+            Target::OpenApiIndex => Some(openapi::index(registry, &self.openapi_entries)),
             Target::OpenApi { group, version } => openapi::document(registry, group, version),
             Target::OldOpenApi => return Ok(openapi_v2::document(registry, headers)),
             Target::Metrics => {

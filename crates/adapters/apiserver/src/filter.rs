@@ -25,13 +25,7 @@ pub struct Filter {
 }
 
 #[derive(Deserialize)]
-struct Head<'a> {
-    #[serde(borrow)]
-    metadata: HeadMetadata<'a>,
-}
-
-#[derive(Deserialize)]
-struct HeadMetadata<'a> {
+struct Labels<'a> {
     #[serde(borrow, default)]
     labels: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
 }
@@ -46,8 +40,8 @@ impl Filter {
             if matches!(field, "metadata.name" | "metadata.namespace") {
                 continue;
             }
-            if !known.contains(&field) {
-                let mut all = vec!["metadata.name", "metadata.namespace"];
+            if !known.iter().any(|known| known == field) {
+                let mut all = vec!["metadata.name".into(), "metadata.namespace".into()];
                 all.extend(known);
                 return Err(Refusal::bad_request(format!(
                     "field label not supported: {field}; {} can be selected by {}",
@@ -74,8 +68,8 @@ impl Filter {
     }
 
     fn labels_match(&self, stored: &Stored) -> bool {
-        let Ok(head) = serde_json::from_slice::<Head<'_>>(stored.json()) else { return false };
-        self.labels.matches_with(|key| head.metadata.labels.get(key).map(AsRef::as_ref))
+        let Some(Labels { labels }) = stored.metadata() else { return false };
+        self.labels.matches_with(|key| labels.get(key).map(AsRef::as_ref))
     }
 
     fn fields_match(&self, stored: &Stored) -> bool {

@@ -70,9 +70,10 @@ async fn follow(store: &Store, registry: &Registry, clock: &dyn Clock) -> WatchE
         queue: Queue::default(),
         told: HashSet::new(),
         observed: watch.position(),
+        put_off: HashSet::new(),
         held_up: false,
     };
-    for kind in registry.kinds() {
+    for kind in &registry.kinds() {
         let resource = &kind.info().resource;
         for stored in store.snapshot(resource).range(None, None) {
             if concerns(stored) {
@@ -110,6 +111,8 @@ struct Collector<'a> {
     told: HashSet<(String, &'static str)>,
     /// Every change up to here is in the graph.
     observed: Revision,
+    /// To be looked at again when the next change of each is observed.
+    put_off: HashSet<Key>,
     /// The store did not take the last writes.
     held_up: bool,
 }
@@ -149,6 +152,13 @@ impl Collector<'_> {
 
     fn observe(&mut self, change: &Change) {
         let key = change.key();
+        let put_off = self.put_off.remove(&key);
+        if !change.deleted && change.previous.as_ref().is_some_and(|it| same_ties(it, &change.object)) {
+            if put_off {
+                self.queue.push(key);
+            }
+            return;
+        }
         if let Some(previous) = change.previous.as_ref().filter(|previous| concerns(previous)) {
             for owner in self.graph.remove(&key, previous) {
                 self.queue.extend(self.owner_key(&key, &owner));
@@ -170,20 +180,20 @@ impl Collector<'_> {
 
     /// Looks at some objects and commits what was decided, all at once.
     async fn look_at_some(&mut self) {
-        let mut writes = Vec::new();
-        while writes.len() < SLICE
+        let mut batches = Vec::new();
+        while batches.len() < SLICE
             && let Some(key) = self.queue.pop()
         {
             match self.look_at(&key) {
-                Ok(Some(write)) => writes.push((key, write)),
+                Ok(Some(batch)) => batches.push((key, batch)),
                 Ok(None) => {}
                 Err(refusal) => {
                     tracing::warn!(%key, %refusal, "an object cannot be looked at for its owners");
                 }
             }
         }
-        let commits = writes.into_iter().map(|(key, write)| async {
-            let outcome = self.store.commit(Batch::of(write)).await;
+        let commits = batches.into_iter().map(|(key, batch)| async {
+            let outcome = self.store.commit(batch).await;
             (key, outcome)
         });
         let mut refused = None;
@@ -201,19 +211,26 @@ impl Collector<'_> {
         self.held_up = refused.is_some();
     }
 
-    fn look_at(&mut self, key: &Key) -> Result<Option<Write>, Refusal> {
+    fn look_at(&mut self, key: &Key) -> Result<Option<Batch>, Refusal> {
         let Some(stored) = self.store.get(key) else { return Ok(None) };
         if stored.revision > self.observed {
             // It is looked at again when that change is observed.
+            self.put_off.insert(key.clone());
             return Ok(None);
         }
         let Some(metadata) = metadata_of(&stored) else { return Ok(None) };
         let owners: Vec<_> = metadata.owner_references.iter().map(|owner| self.owner(key, owner)).collect();
         let decision = decide(&metadata, &owners, self.dependents(key, &metadata));
-        if let Decision::Wait(finalizer) = decision {
-            self.tell_dependents(&metadata.uid, finalizer);
+        match decision {
+            Decision::Keep => Ok(None),
+            Decision::Wait(finalizer) => {
+                self.tell_dependents(&metadata.uid, finalizer);
+                Ok(None)
+            }
+            Decision::Forget(_) | Decision::Release(_) | Decision::Delete { .. } => {
+                self.write(key, &stored, decision)
+            }
         }
-        self.write(key, &stored, decision)
     }
 
     /// Has the dependents of an object looked at, once.
@@ -226,35 +243,44 @@ impl Collector<'_> {
         }
     }
 
-    fn write(&self, key: &Key, stored: &Arc<Stored>, decision: Decision) -> Result<Option<Write>, Refusal> {
-        let kind = self.registry.kinds().find(|kind| kind.info().resource == key.resource);
-        let Some(kind) = kind else { return Ok(None) };
+    fn write(&self, key: &Key, stored: &Arc<Stored>, decision: Decision) -> Result<Option<Batch>, Refusal> {
+        let Some(kind) = self.registry.find_resource(&key.resource) else { return Ok(None) };
         let expect = Precondition::At(stored.revision);
         let mut object = kind.decode(Input::Json(stored.json()))?.object;
         let metadata = object.metadata_mut();
+        let now = Timestamp::from_second(self.clock.now().0.div_euclid(1000));
         match decision {
             Decision::Keep | Decision::Wait(_) => return Ok(None),
             Decision::Forget(uids) => metadata.owner_references.retain(|owner| !uids.contains(&owner.uid)),
             Decision::Release(finalizer) => metadata.finalizers.retain(|known| known != finalizer),
             Decision::Delete { foreground } => {
-                if foreground && !has(metadata, FOREGROUND) {
+                if foreground && !kind.ends_in_order() && !has(metadata, FOREGROUND) {
                     metadata.finalizers.push(FOREGROUND.to_owned());
                 }
-                metadata.deletion_timestamp =
-                    Some(Timestamp::from_second(self.clock.now().0.div_euclid(1000)));
+                metadata.deletion_timestamp = Some(now);
                 metadata.deletion_grace_period_seconds = Some(0);
                 metadata.generation += 1;
+                kind.mark_deleted(&mut *object, now);
             }
         }
+        let metadata = object.metadata();
         if metadata.deletion_timestamp.is_some() && metadata.finalizers.is_empty() {
-            return Ok(Some(Write::Delete { key: key.clone(), expect }));
+            let checks = kind.needs_at_end(&*object);
+            if !checks.is_empty()
+                && let Some(why) = kind.held_back(&*object, self.store)
+            {
+                tracing::warn!(%key, why, "an object whose owners are gone is kept");
+                return Ok(None);
+            }
+            return Ok(Some(Batch { checks, writes: vec![Write::Delete { key: key.clone(), expect }] }));
         }
         let draft = Encoded::new(&mut *object)?.into_draft()?;
-        Ok(Some(Write::Put { key: key.clone(), expect, draft }))
+        Ok(Some(Batch::of(Write::Put { key: key.clone(), expect, draft })))
     }
 
     fn owner_key(&self, dependent: &Key, owner: &OwnerReference) -> Option<Key> {
-        let info = self.registry.find_kind(&owner.api_version, &owner.kind)?.info();
+        let kind = self.registry.find_kind(&owner.api_version, &owner.kind)?;
+        let info = kind.info();
         let namespace = dependent.path.split_once('/').map_or("", |(namespace, _)| namespace);
         Some(Key::new(&info.resource, if info.namespaced { namespace } else { "" }, &owner.name))
     }
@@ -363,9 +389,27 @@ fn concerns(stored: &Stored) -> bool {
 }
 
 fn metadata_of(stored: &Stored) -> Option<Metadata> {
-    #[derive(Deserialize)]
-    struct Head {
-        metadata: Metadata,
+    stored.metadata()
+}
+
+/// What of an object matters here.
+#[derive(Deserialize, PartialEq)]
+#[serde(rename_all = "camelCase")]
+struct Ties {
+    #[serde(default)]
+    uid: String,
+    #[serde(default)]
+    owner_references: Vec<OwnerReference>,
+    #[serde(default)]
+    finalizers: Vec<String>,
+    deletion_timestamp: Option<Timestamp>,
+}
+
+/// True if a change of an object changed nothing that matters here, as most changes do not.
+fn same_ties(before: &Stored, after: &Stored) -> bool {
+    match (concerns(before), concerns(after)) {
+        (false, false) => true,
+        (true, true) => before.metadata::<Ties>() == after.metadata::<Ties>(),
+        _ => false,
     }
-    serde_json::from_slice::<Head>(stored.json()).ok().map(|head| head.metadata)
 }

@@ -1,22 +1,21 @@
 //! What the server needs to know of a kind: how to decode, check, compare and show its objects.
 //!
-//! A kind is a spec type (`muster_types::Resource`) with a [`Strategy`]. [`Typed`] turns the two into a [`Kind`],
-//! behind which the rest of the server works without knowing the type.
+//! A kind of ours is a spec type (`muster_types::Resource`) with a [`Strategy`], which [`crate::typed::Typed`] turns into
+//! a [`Kind`]. A kind that a user declares is a [`crate::managed::ManagedKind`]. Behind [`Kind`] the rest of the server
+//! works without knowing which it is.
 
 use std::any::Any;
 use std::borrow::Cow;
-use std::marker::PhantomData;
 
 use muster_merge::Schema;
-use muster_ports::store::{ResourceName, Snapshot};
+use muster_ports::store::{Check, ResourceName, Snapshot, Store};
+use muster_resources::TypeRules;
 use muster_types::metadata::Metadata;
 use muster_types::names::{Names, Scope};
-use muster_types::{Object, Resource};
-use serde::Deserializer;
+use muster_types::{Object, Resource, Timestamp};
 use serde_json::Value;
 
 use crate::refusal::{Causes, Refusal};
-use crate::strict::Strict;
 
 /// The rules of one kind beyond its types. Everything has a default: a kind without rules has an empty strategy.
 pub trait Strategy: Resource {
@@ -37,6 +36,16 @@ pub trait Strategy: Resource {
 
     /// Says what is wrong with an object beside the others of its kind, as they are stored now.
     fn admit(_object: &Object<Self>, _stored: &Snapshot, _causes: &mut Causes) {}
+
+    /// Says why an object cannot be deleted now, if it cannot.
+    fn held_back(_object: &Object<Self>, _store: &Store) -> Option<String> {
+        None
+    }
+
+    /// What must be true when an object is gone, in the same moment.
+    fn needs_at_end(_object: &Object<Self>) -> Vec<Check> {
+        Vec::new()
+    }
 
     /// Columns of `kubectl get` behind the name; the age is added by the server.
     fn columns() -> Vec<Column<Self>> {
@@ -88,9 +97,9 @@ impl<S: Resource> Column<S> {
 #[derive(Debug, Clone)]
 pub struct ColumnInfo {
     /// Heading.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// What it shows.
-    pub description: &'static str,
+    pub description: Cow<'static, str>,
     /// Shown only with `-o wide`.
     pub wide: bool,
     /// OpenAPI type.
@@ -121,7 +130,8 @@ pub struct KindInfo {
 }
 
 impl KindInfo {
-    fn new(names: &Names, has_status: bool) -> Self {
+    /// What a kind of ours is called.
+    pub fn new(names: &Names, has_status: bool) -> Self {
         Self {
             group: names.group.to_owned(),
             version: names.version.to_owned(),
@@ -147,6 +157,7 @@ impl KindInfo {
 }
 
 /// What a client sent, or a patch made.
+#[derive(Clone, Copy)]
 pub enum Input<'a> {
     /// JSON text.
     Json(&'a [u8]),
@@ -188,6 +199,17 @@ impl<S: Resource> AnyObject for Object<S> {
     }
 }
 
+/// Who writes, when, and over what.
+#[derive(Clone, Copy)]
+pub struct Writing<'a> {
+    /// The name of the user.
+    pub user: &'a str,
+    /// The time.
+    pub now: Timestamp,
+    /// What is stored.
+    pub store: &'a Store,
+}
+
 /// Which part of an object a request writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
@@ -208,18 +230,40 @@ pub trait Kind: Send + Sync {
     /// Reads an object.
     fn decode(&self, input: Input<'_>) -> Result<Decoded, Refusal>;
     /// Completes and checks a new object.
-    fn prepare_create(&self, new: &mut dyn AnyObject, user: &str, causes: &mut Causes);
+    fn prepare_create(&self, new: &mut dyn AnyObject, by: Writing<'_>, causes: &mut Causes);
     /// Completes and checks a changed object: keeps the part the request may not write, and counts generations.
     fn prepare_update(
         &self,
         old: &dyn AnyObject,
         new: &mut dyn AnyObject,
         part: Part,
-        user: &str,
+        by: Writing<'_>,
         causes: &mut Causes,
     );
     /// Checks an object against the others of its kind.
     fn admit(&self, _object: &dyn AnyObject, _stored: &Snapshot, _causes: &mut Causes) {}
+    /// What must be true when a new object is stored, in the same moment.
+    fn needs_at_start(&self, _object: &dyn AnyObject, _store: &Store) -> Vec<Check> {
+        Vec::new()
+    }
+    /// Says why an object cannot be deleted now, if it cannot.
+    fn held_back(&self, _object: &dyn AnyObject, _store: &Store) -> Option<String> {
+        None
+    }
+    /// What must be true when an object is gone, in the same moment.
+    fn needs_at_end(&self, _object: &dyn AnyObject) -> Vec<Check> {
+        Vec::new()
+    }
+    /// Records on an object that its deletion was asked for just now.
+    fn mark_deleted(&self, _object: &mut dyn AnyObject, _now: Timestamp) {}
+    /// True if somebody sees to it that dependents go first, so that the collector of garbage need not.
+    fn ends_in_order(&self) -> bool {
+        false
+    }
+    /// What decides on its objects, if adapters see to them.
+    fn rules(&self) -> Option<&TypeRules> {
+        None
+    }
     /// Columns behind the name.
     fn columns(&self) -> &[ColumnInfo];
     /// True if its columns are all there are: no name before them, no age behind.
@@ -229,170 +273,7 @@ pub trait Kind: Send + Sync {
     /// Cells of an object, one per column.
     fn cells(&self, object: &dyn AnyObject) -> Vec<Value>;
     /// Names of selectable fields besides those of the metadata.
-    fn field_names(&self) -> Vec<&'static str>;
+    fn field_names(&self) -> Vec<Cow<'static, str>>;
     /// The value of a selectable field.
     fn field(&self, object: &dyn AnyObject, name: &str) -> Option<String>;
-}
-
-/// A kind made of a spec type and its strategy.
-pub struct Typed<S: Strategy> {
-    info: KindInfo,
-    openapi: Value,
-    schema: Schema,
-    columns: Vec<Column<S>>,
-    column_infos: Vec<ColumnInfo>,
-    spec: PhantomData<fn() -> S>,
-}
-
-impl<S: Strategy> Default for Typed<S> {
-    fn default() -> Self {
-        let openapi = muster_types::schema::openapi_schema::<S>();
-        let columns = S::columns();
-        let column_infos = columns.iter().map(|column| ColumnInfo {
-            name: column.name,
-            description: column.description,
-            wide: column.wide,
-            column_type: column.column_type,
-        });
-        Self {
-            info: KindInfo::new(&S::NAMES, S::HAS_STATUS),
-            schema: Schema::from_json(&openapi).unwrap_or_else(|_| Schema::free_form()),
-            openapi,
-            column_infos: column_infos.collect(),
-            columns,
-            spec: PhantomData,
-        }
-    }
-}
-
-impl<S: Strategy> Kind for Typed<S> {
-    fn info(&self) -> &KindInfo {
-        &self.info
-    }
-
-    fn openapi(&self) -> &Value {
-        &self.openapi
-    }
-
-    fn schema(&self) -> &Schema {
-        &self.schema
-    }
-
-    fn decode(&self, input: Input<'_>) -> Result<Decoded, Refusal> {
-        let mut unknown = Vec::new();
-        let object: Object<S> = match input {
-            Input::Json(json) => {
-                let mut deserializer = serde_json::Deserializer::from_slice(json);
-                let object = decode_from(&mut deserializer, &mut unknown);
-                // What follows the object is part of the same mistake.
-                object.and_then(|object| deserializer.end().map(|()| object)).map_err(|error| {
-                    let again = &mut serde_json::Deserializer::from_slice(json);
-                    explain::<S, _>(&self.info, again, &error)
-                })?
-            }
-            Input::Value(value) => decode_from(value, &mut unknown)
-                .map_err(|error| explain::<S, _>(&self.info, value, &error))?,
-        };
-        Ok(Decoded { object: Box::new(object), unknown })
-    }
-
-    fn prepare_create(&self, new: &mut dyn AnyObject, user: &str, causes: &mut Causes) {
-        let Some(new) = typed_mut::<S>(new) else { return };
-        new.status = S::Status::default();
-        new.metadata.generation = 1;
-        S::prepare(new, user);
-        S::validate(new, causes);
-    }
-
-    fn prepare_update(
-        &self,
-        old: &dyn AnyObject,
-        new: &mut dyn AnyObject,
-        part: Part,
-        user: &str,
-        causes: &mut Causes,
-    ) {
-        let (Some(old), Some(new)) = (typed::<S>(old), typed_mut::<S>(new)) else { return };
-        match part {
-            Part::Main => {
-                new.status.clone_from(&old.status);
-                S::prepare_change(old, new, user);
-            }
-            Part::Status => {
-                new.spec.clone_from(&old.spec);
-                let managed_fields = new.metadata.managed_fields.take();
-                new.metadata.clone_from(&old.metadata);
-                new.metadata.managed_fields = managed_fields;
-            }
-        }
-        let changed = new.spec != old.spec;
-        new.metadata.generation = old.metadata.generation + i64::from(changed);
-        // What is stored and was allowed once may stay: its status, its labels and its end must not hang on it.
-        if changed {
-            S::validate(new, causes);
-        }
-        S::validate_update(old, new, causes);
-    }
-
-    fn admit(&self, object: &dyn AnyObject, stored: &Snapshot, causes: &mut Causes) {
-        if let Some(object) = typed::<S>(object) {
-            S::admit(object, stored, causes);
-        }
-    }
-
-    fn columns(&self) -> &[ColumnInfo] {
-        &self.column_infos
-    }
-
-    fn cells(&self, object: &dyn AnyObject) -> Vec<Value> {
-        typed::<S>(object)
-            .map_or_else(Vec::new, |object| self.columns.iter().map(|column| (column.cell)(object)).collect())
-    }
-
-    fn field_names(&self) -> Vec<&'static str> {
-        S::fields().iter().map(|(name, _)| *name).collect()
-    }
-
-    fn field(&self, object: &dyn AnyObject, name: &str) -> Option<String> {
-        let read = S::fields().iter().find(|(field, _)| *field == name).map(|(_, read)| read)?;
-        typed::<S>(object).map(|object| read(object).into_owned())
-    }
-}
-
-fn typed<S: Resource>(object: &dyn AnyObject) -> Option<&Object<S>> {
-    (object as &dyn Any).downcast_ref()
-}
-
-fn typed_mut<S: Resource>(object: &mut dyn AnyObject) -> Option<&mut Object<S>> {
-    (object as &mut dyn Any).downcast_mut()
-}
-
-fn decode_from<'de, S: Resource, D: Deserializer<'de>>(
-    deserializer: D,
-    unknown: &mut Vec<String>,
-) -> Result<Object<S>, D::Error> {
-    serde_ignored::deserialize(Strict(deserializer), |path| {
-        // Enough to help; a hostile body may hold millions.
-        if unknown.len() < 64 {
-            // Options in the types show up as `?` in the path.
-            unknown.push(path.to_string().replace("?.", "").replace(".?", ""));
-        }
-    })
-}
-
-/// Decodes again, slowly, to name the field that is wrong.
-fn explain<'de, S: Resource, D>(info: &KindInfo, again: D, error: &serde_json::Error) -> Refusal
-where
-    D: Deserializer<'de, Error = serde_json::Error>,
-{
-    let (path, error) = match serde_path_to_error::deserialize::<_, Object<S>>(Strict(again)) {
-        Err(traced) => (traced.path().to_string(), traced.into_inner().to_string()),
-        Ok(_) => (String::new(), error.to_string()),
-    };
-    let place = if path == "." || path.is_empty() { String::new() } else { format!("{path}: ") };
-    let message = format!(
-        "{} in version \"{}\" cannot be handled as a {}: {place}{error}",
-        info.kind, info.version, info.kind
-    );
-    Refusal::undecodable(&path, &message)
 }

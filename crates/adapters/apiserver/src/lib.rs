@@ -2,7 +2,7 @@
 //!
 //! Is: discovery, decoding, validation, the verbs, watches, access, and the sockets.
 //! Is not: a place for what kinds mean. A kind is a type in `muster-types`, a [`kind::Strategy`] in [`kinds`] and a
-//! line in [`kinds::registry`].
+//! line in [`kinds::registry`]. Kinds that users declare are served by [`managed`], all by the same code.
 //!
 //! Start here: [`api::Api::handle`] turns a request into an answer; [`serve::serve`] puts it on a socket.
 
@@ -12,6 +12,8 @@ pub mod attempt_tokens;
 mod call;
 pub mod certs;
 mod continuation;
+mod declared;
+mod decode;
 mod discovery;
 mod documents;
 mod encode;
@@ -21,6 +23,7 @@ pub mod garbage;
 mod ids;
 pub mod kind;
 pub mod kinds;
+mod managed;
 mod metadata_rules;
 mod metrics;
 mod namespaces;
@@ -45,4 +48,5 @@ mod subresources;
 mod target;
 mod token_requests;
 pub mod tokens;
+mod typed;
 mod verbs;

@@ -64,7 +64,7 @@ fn list(api: &Api, options: &Options) -> Value {
 /// Namespaces that hold objects. Each is found by one look behind the one before, however many objects it holds.
 fn in_use(api: &Api) -> BTreeSet<String> {
     let mut names = BTreeSet::from([DEFAULT.to_owned()]);
-    for kind in api.registry.kinds().filter(|kind| kind.info().namespaced) {
+    for kind in api.registry.kinds().iter().filter(|kind| kind.info().namespaced) {
         let snapshot = api.store.snapshot(&kind.info().resource);
         let namespace_behind = |after: Option<&str>| {
             let stored = snapshot.range(None, after).next()?;

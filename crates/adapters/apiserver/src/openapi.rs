@@ -1,5 +1,6 @@
 //! OpenAPI v3 documents: what `kubectl explain` shows and what tells it that the server validates.
 
+use muster_types::names::RESOURCES_GROUP;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -7,26 +8,38 @@ use crate::ids::hex;
 use crate::kind::KindInfo;
 use crate::registry::Registry;
 
-/// `/openapi/v3`.
-pub fn index(registry: &Registry) -> Value {
-    let mut paths = Map::new();
-    for (group, version) in registry.group_versions() {
+/// `/openapi/v3`, from the entries of our kinds, which never change, and those of declared ones, which do.
+pub fn index(registry: &Registry, ours: &Map<String, Value>) -> Value {
+    let mut paths = ours.clone();
+    paths.extend(entries(registry, |group| group == RESOURCES_GROUP));
+    json!({ "paths": paths })
+}
+
+/// Entries of our kinds.
+pub fn entries_of_ours(registry: &Registry) -> Map<String, Value> {
+    entries(registry, |group| group != RESOURCES_GROUP)
+}
+
+/// Where the documents of some groups are; the address changes with the document, so that clients can keep it.
+fn entries(registry: &Registry, is_meant: impl Fn(&str) -> bool) -> Map<String, Value> {
+    let mut entries = Map::new();
+    for (group, version) in registry.group_versions().into_iter().filter(|(group, _)| is_meant(group)) {
         if let Some(document) = document(registry, &group, &version) {
             let path =
                 if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") };
             let hash = hex(&Sha256::digest(document.to_string()));
             let url = format!("/openapi/v3/{path}?hash={hash}");
-            paths.insert(path, json!({ "serverRelativeURL": url }));
+            entries.insert(path, json!({ "serverRelativeURL": url }));
         }
     }
-    json!({ "paths": paths })
+    entries
 }
 
 /// The document of one group version.
 pub fn document(registry: &Registry, group: &str, version: &str) -> Option<Value> {
     let mut schemas = Map::new();
     let mut paths = Map::new();
-    for kind in registry.kinds() {
+    for kind in &registry.kinds() {
         let info = kind.info();
         if info.group != group || info.version != version {
             continue;

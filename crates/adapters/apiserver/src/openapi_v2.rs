@@ -27,7 +27,7 @@ pub fn document(registry: &Registry, headers: &HeaderMap) -> Reply {
         return respond::document(StatusCode::OK, &json!({ "swagger": "2.0", "info": info, "paths": {} }));
     }
     let info = [field(1, TITLE.as_bytes()), field(2, VERSION.as_bytes())].concat();
-    let paths: Vec<u8> = registry.kinds().flat_map(|kind| field(2, &path_item(kind.info()))).collect();
+    let paths: Vec<u8> = registry.kinds().iter().flat_map(|kind| field(2, &path_item(kind.info()))).collect();
     let document = [field(1, b"2.0"), field(2, &info), field(8, &paths)].concat();
     respond::with_type(StatusCode::OK, PROTOBUF, Full::new(Bytes::from(document)).boxed_unsync())
 }

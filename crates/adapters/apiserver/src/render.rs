@@ -139,7 +139,7 @@ impl Renderer {
         }
         columns.extend(self.kind.columns().iter().map(|info| {
             let column_type = if info.column_type == "date" { "string" } else { info.column_type };
-            column(info.name, column_type, "", info.description, u8::from(info.wide))
+            column(&info.name, column_type, "", &info.description, u8::from(info.wide))
         }));
         if !is_own {
             columns.insert(self.age_position(), column("Age", "string", "", "Time since it was created.", 0));

@@ -1,9 +1,10 @@
 //! Questions of a client about itself: `kubectl auth can-i` and `kubectl auth whoami`.
 
 use hyper::HeaderMap;
+use muster_types::names::RESOURCES_GROUP;
 use serde_json::{Value, json};
 
-use crate::access::{ADDON_PARTS, Ask, Bound, Role, User, allows};
+use crate::access::{ADDON_PARTS, Ask, Bound, BoundAttempt, REPORTER_PART, Role, User, allows};
 use crate::api::Api;
 use crate::discovery;
 use crate::negotiate::{media_type, parse_yaml};
@@ -100,12 +101,12 @@ fn access(api: &Api, user: &User, body: &Value) -> Result<Value, Refusal> {
     Ok(answer)
 }
 
-/// Paths that are no resources are for reading; metrics are not for addons.
+/// Paths that are no resources are for reading; metrics are not for addons and reporters.
 fn may_reach(user: &User, verb: &str, path: &str) -> bool {
     match user.role {
         Role::Admin => true,
         Role::Editor | Role::Viewer => verb == "get",
-        Role::Addon => verb == "get" && !path.starts_with("/metrics"),
+        Role::Addon | Role::Reporter => verb == "get" && !path.starts_with("/metrics"),
     }
 }
 
@@ -117,8 +118,9 @@ fn rules(user: &User, body: &Value) -> Value {
             everything(&["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"])
         }
         (Role::Viewer, _) => everything(&["get", "list", "watch"]),
-        (Role::Addon, Some(bound)) => rules_of_addon(bound, body),
-        (Role::Addon, None) => json!([]),
+        (Role::Addon, Some(Bound::Attempt(bound))) => rules_of_addon(bound, body),
+        (Role::Reporter, Some(Bound::Adapter(_))) => rules_of_reporter(),
+        (Role::Addon | Role::Reporter, _) => json!([]),
     };
     let mut answer = body.clone();
     answer["status"] = json!({
@@ -129,7 +131,14 @@ fn rules(user: &User, body: &Value) -> Value {
     answer
 }
 
-fn rules_of_addon(bound: &Bound, body: &Value) -> Value {
+fn rules_of_reporter() -> Value {
+    json!([
+        { "verbs": ["get", "list", "watch"], "apiGroups": [RESOURCES_GROUP], "resources": ["*"] },
+        { "verbs": ["get", "update"], "apiGroups": [RESOURCES_GROUP], "resources": [format!("*{REPORTER_PART}")] },
+    ])
+}
+
+fn rules_of_addon(bound: &BoundAttempt, body: &Value) -> Value {
     if body.pointer("/spec/namespace").and_then(Value::as_str) != Some(&bound.namespace) {
         return json!([]);
     }

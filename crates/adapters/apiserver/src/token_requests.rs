@@ -9,6 +9,7 @@ use crate::api::Api;
 use crate::refusal::Refusal;
 use crate::respond::{self, Reply};
 use crate::strict;
+use crate::tokens::NewToken;
 
 impl Api {
     /// Answers a request on tokens.
@@ -24,6 +25,7 @@ impl Api {
         struct Wanted {
             name: String,
             role: Role,
+            adapter: Option<String>,
             lifetime_seconds: Option<i64>,
         }
         let verb = match (method, &name) {
@@ -40,9 +42,16 @@ impl Api {
                     Refusal::bad_request(format!("the body is not a token request: {error}"))
                 })?;
                 let now = self.clock.now();
-                let made =
-                    self.tokens.create(&wanted.name, wanted.role, wanted.lifetime_seconds, now).await?;
-                let answer = json!({ "name": wanted.name, "role": wanted.role, "token": made });
+                let made = self.tokens.make(
+                    NewToken {
+                        name: &wanted.name,
+                        role: wanted.role,
+                        adapter: wanted.adapter.as_deref(),
+                        lifetime_seconds: wanted.lifetime_seconds,
+                    },
+                    now,
+                );
+                let answer = json!({ "name": wanted.name, "role": wanted.role, "token": made.await? });
                 Ok(respond::document(StatusCode::CREATED, &answer))
             }
             Some(name) => {

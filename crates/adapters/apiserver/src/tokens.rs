@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::access::{Role, User};
+use crate::access::{Bound, Role, User};
 use crate::ids;
 use crate::refusal::Refusal;
 
@@ -31,8 +31,24 @@ pub struct Tokens {
 struct Record {
     name: String,
     role: Role,
+    /// The adapter that a reporter reports for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    adapter: Option<String>,
     created: i64,
     expires: Option<i64>,
+}
+
+/// What a token is to be.
+#[derive(Debug, Clone)]
+pub struct NewToken<'a> {
+    /// Whom or what it is for.
+    pub name: &'a str,
+    /// What it may do.
+    pub role: Role,
+    /// The adapter it reports for; reporters need one, others have none.
+    pub adapter: Option<&'a str>,
+    /// How long it is valid; until it is revoked if not given.
+    pub lifetime_seconds: Option<i64>,
 }
 
 impl Tokens {
@@ -41,7 +57,7 @@ impl Tokens {
         Self { store, resource: ResourceName::new(RESOURCE) }
     }
 
-    /// Makes a token and returns its secret, which is shown only now.
+    /// Makes a token that is bound to nothing and returns its secret, which is shown only now.
     pub async fn create(
         &self,
         name: &str,
@@ -49,9 +65,27 @@ impl Tokens {
         lifetime_seconds: Option<i64>,
         now: Millis,
     ) -> Result<String, Refusal> {
+        self.make(NewToken { name, role, adapter: None, lifetime_seconds }, now).await
+    }
+
+    /// Makes a token and returns its secret, which is shown only now.
+    pub async fn make(&self, wanted: NewToken<'_>, now: Millis) -> Result<String, Refusal> {
+        let NewToken { name, role, adapter, lifetime_seconds } = wanted;
         muster_types::name_rules::dns1123_label(name).map_err(|why| {
             Refusal::unprocessable(format!("the token name \"{name}\" is not valid: {why}"))
         })?;
+        match (role, adapter) {
+            (Role::Reporter, None) => {
+                return Err(Refusal::unprocessable("a reporter needs the name of its adapter"));
+            }
+            (Role::Reporter, Some(adapter)) => {
+                muster_types::name_rules::dns1123_label(adapter).map_err(|why| {
+                    Refusal::unprocessable(format!("the adapter name \"{adapter}\" is not valid: {why}"))
+                })?;
+            }
+            (_, Some(_)) => return Err(Refusal::unprocessable("only a reporter has an adapter")),
+            (_, None) => {}
+        }
         if self.exists(name) {
             return Err(Refusal::taken(format!(
                 "there is a token \"{name}\" already; revoke it first or choose another name"
@@ -67,6 +101,7 @@ impl Tokens {
         let record = Record {
             name: name.to_owned(),
             role,
+            adapter: adapter.map(str::to_owned),
             created: now.0,
             expires: lifetime_seconds.map(|seconds| now.0.saturating_add(seconds.saturating_mul(1000))),
         };
@@ -85,7 +120,8 @@ impl Tokens {
         let stored = self.store.get(&self.key(secret))?;
         let record: Record = serde_json::from_slice(stored.json()).ok()?;
         let valid = record.expires.is_none_or(|expires| expires > clock.now().0);
-        valid.then_some(User { name: record.name, role: record.role, bound: None })
+        let bound = record.adapter.map(Bound::Adapter);
+        valid.then_some(User { name: record.name, role: record.role, bound })
     }
 
     /// All tokens, without anything secret.
@@ -103,6 +139,7 @@ impl Tokens {
                 json!({
                     "name": record.name,
                     "role": record.role,
+                    "adapter": record.adapter,
                     "created": time(record.created),
                     "expires": record.expires.map(time),
                 })

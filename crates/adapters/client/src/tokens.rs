@@ -19,6 +19,9 @@ pub struct TokenInfo {
     pub name: String,
     /// What it may do.
     pub role: String,
+    /// The adapter that a reporter reports for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adapter: Option<String>,
     /// When it was made.
     pub created: Option<Timestamp>,
     /// When it ends.
@@ -59,9 +62,13 @@ impl Client {
         &self,
         name: &str,
         role: &str,
+        adapter: Option<&str>,
         lifetime_seconds: Option<u64>,
     ) -> Result<Secret, ClientError> {
         let mut body = json!({"name": name, "role": role});
+        if let Some(adapter) = adapter {
+            body["adapter"] = json!(adapter);
+        }
         if let Some(seconds) = lifetime_seconds {
             body["lifetimeSeconds"] = json!(seconds);
         }

@@ -2,12 +2,12 @@
 
 use muster_ports::clock::Millis;
 use muster_ports::runtime::Handle;
-use muster_ports::store::{Change, WatchError};
+use muster_ports::store::{Change, Stored, WatchError};
 use muster_tasks::brief::Brief;
 use muster_tasks::view::TaskView;
 use muster_types::State;
 
-use super::{CHANGES, Engine};
+use super::{CHANGES, Engine, Uid};
 use crate::files::Order;
 use crate::read_briefs::read_briefs;
 
@@ -56,6 +56,9 @@ impl Engine {
         if change.resource != self.tasks {
             self.catalogs.observe(change);
             self.readiness.observe(change);
+            if change.deleted && change.resource == self.groups {
+                self.forget_group(&change.object);
+            }
             return;
         }
         let path = &change.object.path;
@@ -74,6 +77,13 @@ impl Engine {
         self.admit(&brief);
         if is_submitted(change, &brief) {
             self.asked.insert(brief.view.path);
+        }
+    }
+
+    /// A group is gone, and so is the bucket that its members shared.
+    fn forget_group(&self, stored: &Stored) {
+        if let Some(Uid { uid }) = stored.metadata() {
+            self.files.order(Order::Forget { task: uid, attempts: 0 });
         }
     }
 

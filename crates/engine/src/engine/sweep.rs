@@ -12,13 +12,13 @@ use muster_tasks::view::{parse_uid, state_of};
 use muster_types::task::Runtime;
 use muster_types::{State, Task};
 
-use super::{Engine, handle_of, read};
+use super::{Engine, Uid, handle_of, read};
 use crate::files::Order;
 use crate::start::{render_again, runtime_of};
 
 impl Engine {
     /// After a start: attempts that are not alive any more are lost, what ended ones left has its time, and what belongs to
-    /// no task is let go.
+    /// no task and no group is let go.
     pub(super) fn sweep(&mut self) {
         let now = self.now();
         let left = self.outside.runtime.stored().unwrap_or_else(|error| {
@@ -86,6 +86,12 @@ impl Engine {
             // Tasks that stay for ever are on no list.
             let stored = self.outside.store.snapshot(&self.tasks);
             found = stored.range(None, None).filter_map(|stored| read(stored.json())).collect();
+        }
+        if found.len() < left_by.len() {
+            let groups = self.outside.store.snapshot(&self.groups);
+            for Uid { uid } in groups.range(None, None).filter_map(|stored| stored.metadata()) {
+                left_by.remove(&uid);
+            }
         }
         for task in found {
             for handle in left_by.remove(&task.metadata.uid).unwrap_or_default() {

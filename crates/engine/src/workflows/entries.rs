@@ -3,11 +3,36 @@
 use std::collections::{BTreeMap, HashMap};
 
 use muster_ports::clock::Millis;
-use muster_ports::store::{Key, Revision};
+use muster_ports::store::{Committed, Key, Revision};
 use muster_types::{Job, Metadata, TaskGroup};
 use muster_workflows::group_members::Members;
 use muster_workflows::job_plan::GroupStand;
 use muster_workflows::job_render::group_name;
+
+/// Time between two writes of a status whose numbers alone changed, at least,
+const STATUS_PAUSE: i64 = 250;
+/// and bytes that such writes of one object cost in a millisecond: a long chain carries its whole text with each.
+const STATUS_BYTES: i64 = 32;
+
+/// When something was last written, and how much that was.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Written {
+    at: Millis,
+    bytes: usize,
+}
+
+impl Written {
+    /// It was written now.
+    pub fn new(at: Millis, committed: &Committed) -> Self {
+        Self { at, bytes: committed.objects.first().map_or(0, |stored| stored.json().len()) }
+    }
+
+    /// When numbers alone may be written again.
+    pub fn next(self) -> Millis {
+        let bytes = i64::try_from(self.bytes).unwrap_or(i64::MAX);
+        Millis(self.at.0 + STATUS_PAUSE.max(bytes / STATUS_BYTES))
+    }
+}
 
 /// A group.
 #[derive(Debug)]
@@ -20,8 +45,8 @@ pub struct GroupEntry {
     pub job: Option<String>,
     /// The group, while it goes on.
     pub open: Option<OpenGroup>,
-    /// When its status was last written.
-    pub written: Millis,
+    /// How it was last written.
+    pub written: Written,
 }
 
 /// A group that goes on.
@@ -44,8 +69,8 @@ pub struct JobEntry {
     pub revision: Revision,
     /// The job, while it goes on.
     pub open: Option<OpenJob>,
-    /// When its status was last written.
-    pub written: Millis,
+    /// How it was last written.
+    pub written: Written,
 }
 
 /// A job that goes on.
@@ -89,6 +114,11 @@ pub fn stand_of(group: &TaskGroup) -> GroupStand {
         cancel: group.spec.cancel,
         suspend: group.spec.suspend,
     }
+}
+
+/// The revision of the first object of a commit.
+pub fn first_revision(committed: &Committed) -> Revision {
+    committed.objects.first().map_or(committed.revision, |stored| stored.revision)
 }
 
 /// Uid of the owner of a kind that controls an object.

@@ -2,7 +2,7 @@
 
 use futures_util::future::{join, join_all};
 use muster_ports::clock::Millis;
-use muster_ports::store::{Batch, CommitError, Key, Precondition, Revision};
+use muster_ports::store::{Batch, CommitError, Committed, Key, Precondition};
 use muster_types::condition::{Condition, ConditionStatus, set_condition};
 use muster_types::{State, TaskGroup};
 use muster_workflows::group_plan::{EndReason, GroupPlan, plan_group};
@@ -10,8 +10,9 @@ use muster_workflows::group_render::{member_name, render_member};
 use muster_workflows::group_status::fold_group;
 
 use super::edits::{cancel, submit};
+use super::entries::{Written, first_revision};
 use super::member_brief::MemberBrief;
-use super::{Due, MOST_WRITES, SLICE, STATUS_PAUSE, Workflows};
+use super::{Due, MOST_WRITES, SLICE, Workflows};
 use crate::writes::put;
 
 /// What a look at a group asks for.
@@ -51,8 +52,7 @@ impl Workflows {
             match written {
                 None => {}
                 Some((group, Ok(committed))) => {
-                    let revision = committed.objects.first().map_or(committed.revision, |it| it.revision);
-                    self.group_written(&uid, group, revision, now);
+                    self.group_written(&uid, group, &committed, now);
                 }
                 Some((_, Err(error))) => {
                     self.note_taken(&uid, &error);
@@ -63,10 +63,10 @@ impl Workflows {
     }
 
     /// A group was committed: the loop knows it without reading it again.
-    pub(super) fn group_written(&mut self, uid: &str, group: TaskGroup, revision: Revision, now: Millis) {
+    pub(super) fn group_written(&mut self, uid: &str, group: TaskGroup, committed: &Committed, now: Millis) {
         let Some(entry) = self.groups.get_mut(uid) else { return };
-        entry.revision = revision;
-        entry.written = now;
+        entry.revision = first_revision(committed);
+        entry.written = Written::new(now, committed);
         self.settle_group(uid, group);
     }
 
@@ -85,7 +85,7 @@ impl Workflows {
         let before = &open.group.status;
         let urgent = status.state != before.state || status.made != before.made;
         let changed = status != *before;
-        let ripe = urgent || entry.written.0 + STATUS_PAUSE <= now.0;
+        let ripe = urgent || entry.written.next() <= now;
         let edits = edits_of(&self.store, &self.names.tasks, &open.group, &plan, now);
         let mut written = None;
         if changed && ripe {
@@ -100,7 +100,7 @@ impl Workflows {
             }
             written = Some((group, Batch { writes, ..Batch::default() }));
         } else if changed {
-            self.due.insert((Millis(entry.written.0 + STATUS_PAUSE), Due::LookAtGroup(uid.to_owned())));
+            self.due.insert((entry.written.next(), Due::LookAtGroup(uid.to_owned())));
         }
         (written.is_some() || !edits.is_empty()).then(|| GroupWork { uid: uid.to_owned(), written, edits })
     }

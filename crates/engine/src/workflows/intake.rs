@@ -8,7 +8,7 @@ use muster_types::{Job, TaskGroup};
 use muster_workflows::group_members::Members;
 use muster_workflows::lifetime::{group_end_of_life, job_end_of_life};
 
-use super::entries::{GroupEntry, JobEntry, OpenGroup, OpenJob, controller, stand_of};
+use super::entries::{GroupEntry, JobEntry, OpenGroup, OpenJob, Written, controller, stand_of};
 use super::member_brief::MemberBrief;
 use super::{Due, Workflows};
 
@@ -115,7 +115,7 @@ impl Workflows {
             revision: stored.revision,
             job,
             open: None,
-            written: Millis(0),
+            written: Written::default(),
         });
         entry.revision = stored.revision;
         self.settle_group(&uid, group);
@@ -188,7 +188,7 @@ impl Workflows {
             key,
             revision: stored.revision,
             open: None,
-            written: Millis(0),
+            written: Written::default(),
         });
         entry.revision = stored.revision;
         self.settle_job(&uid, job);

@@ -7,7 +7,8 @@ use muster_types::{Job, TaskGroup, WorkState};
 use muster_workflows::job_plan::{GroupStand, JobPlan, plan_job};
 use muster_workflows::job_render::render_group;
 
-use super::{Due, MOST_JOBS, STATUS_PAUSE, Workflows};
+use super::entries::{Written, first_revision};
+use super::{Due, MOST_JOBS, Workflows};
 use crate::writes::put;
 
 /// What a look at a job asks for.
@@ -45,17 +46,16 @@ impl Workflows {
         for (uid, written, edits) in join_all(commits).await {
             for (group_uid, group, outcome) in edits {
                 match outcome {
-                    Ok(committed) => self.group_written(&group_uid, group, committed.revision, now),
+                    Ok(committed) => self.group_written(&group_uid, group, &committed, now),
                     Err(error) => self.try_again(&error, Due::LookAtJob(uid.clone()), now),
                 }
             }
             match written {
                 None => {}
                 Some((job, Ok(committed))) => {
-                    let revision = committed.objects.first().map_or(committed.revision, |it| it.revision);
                     if let Some(entry) = self.jobs.get_mut(&uid) {
-                        entry.revision = revision;
-                        entry.written = now;
+                        entry.revision = first_revision(&committed);
+                        entry.written = Written::new(now, &committed);
                         self.settle_job(&uid, job);
                     }
                 }
@@ -79,7 +79,7 @@ impl Workflows {
         };
         let urgent = !plan.make.is_empty() || noted(&plan.status) != noted(before);
         let changed = plan.status != *before;
-        let ripe = urgent || entry.written.0 + STATUS_PAUSE <= now.0;
+        let ripe = urgent || entry.written.next() <= now;
         let mut written = None;
         if changed && ripe {
             let mut job = open.job.clone();
@@ -92,7 +92,7 @@ impl Workflows {
             }
             written = Some((job, Batch { writes, ..Batch::default() }));
         } else if changed {
-            self.due.insert((Millis(entry.written.0 + STATUS_PAUSE), Due::LookAtJob(uid.to_owned())));
+            self.due.insert((entry.written.next(), Due::LookAtJob(uid.to_owned())));
         }
         if let Some(second) = plan.wake_at {
             self.due.insert((Millis(second.saturating_mul(1000)), Due::LookAtJob(uid.to_owned())));

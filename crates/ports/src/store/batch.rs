@@ -15,6 +15,8 @@ pub enum Precondition {
     Exists,
     /// There is one, last changed at this revision.
     At(Revision),
+    /// There is no object of its kind at all, whatever its name and namespace.
+    NoneOfKind,
 }
 
 /// One write of a batch.

@@ -3,10 +3,13 @@
 //! The JSON of an object is produced once, by the writer of the change, and shared by all readers. It contains
 //! its own revision, which is known only when the change is ordered: a [`Draft`] marks the place for it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use memchr::memmem::Finder;
+use serde::Deserialize;
+use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 
 use super::key::{Key, ResourceName};
 use crate::clock::Millis;
@@ -106,6 +109,11 @@ impl Stored {
         &self.json
     }
 
+    /// The metadata, or what a type takes of it, without reading what comes after. `None` if it cannot be read as that.
+    pub fn metadata<'a, T: Deserialize<'a>>(&'a self) -> Option<T> {
+        read_metadata(&self.json)
+    }
+
     /// Where in the JSON the digits of the revision start.
     pub fn splice(&self) -> u32 {
         self.splice
@@ -120,6 +128,35 @@ impl Stored {
     pub fn name(&self) -> &str {
         self.path.split_once('/').map_or(&self.path, |(_, name)| name)
     }
+}
+
+/// Reads `metadata` of an object and stops there: it comes early, and most of an object is something else.
+fn read_metadata<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Option<T> {
+    struct UpToMetadata<'t, T>(&'t mut Option<T>);
+
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for UpToMetadata<'_, T> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+            while let Some(field) = fields.next_key::<Cow<'de, str>>()? {
+                if field == "metadata" {
+                    *self.0 = Some(fields.next_value()?);
+                    break;
+                }
+                fields.next_value::<IgnoredAny>()?;
+            }
+            Ok(())
+        }
+    }
+
+    let mut found = None;
+    // That the rest was not read is no fault.
+    drop(serde_json::Deserializer::from_slice(json).deserialize_map(UpToMetadata(&mut found)));
+    found
 }
 
 impl AsRef<[u8]> for Stored {
@@ -181,6 +218,25 @@ mod tests {
         let gone = stored.restamped(Revision(1234));
         assert_eq!(gone.json(), br#"{"v":"1234"}"#);
         assert_eq!(gone.restamped(Revision(7)).json(), br#"{"v":"7"}"#);
+    }
+
+    #[test]
+    fn metadata_is_read_without_what_comes_after() {
+        #[derive(Deserialize)]
+        struct Name<'a> {
+            name: Cow<'a, str>,
+        }
+        let name = |json: &str| {
+            let json = json.as_bytes().into();
+            let stored = Stored::from_row("a/b".into(), Revision(1), 0, json);
+            stored.metadata::<Name<'_>>().map(|found| found.name.into_owned())
+        };
+        let whole = r#"{"kind":"K","metadata":{"labels":{},"name":"b"},"spec":{"metadata":{"name":"c"}}}"#;
+        assert_eq!(name(whole).as_deref(), Some("b"));
+        assert_eq!(name(r#"{"metadata":{"name":"b"},"spec":broken"#).as_deref(), Some("b"));
+        for without in [r#"{"spec":{"metadata":{"name":"c"}}}"#, r#"{"metadata":{"name":7}}"#, "[]", ""] {
+            assert_eq!(name(without), None, "{without}");
+        }
     }
 
     #[test]

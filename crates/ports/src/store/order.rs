@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::batch::{Batch, CommitError, Committed, Precondition, Write};
-use super::key::Key;
+use super::key::{Key, ResourceName};
 use super::object::{Change, Revision, Stored};
 use super::state::State;
 use crate::clock::Millis;
@@ -54,12 +54,30 @@ impl Pending {
         }
     }
 
+    /// Some object of a kind. Looks at those that the group deletes, and at all that it touches; both are few.
+    fn find_any(&self, state: &State, resource: &ResourceName) -> Option<Arc<Stored>> {
+        let mut made = self.objects.iter().filter(|(key, _)| key.resource == *resource);
+        if let Some(made) = made.find_map(|(_, object)| object.clone()) {
+            return Some(made);
+        }
+        let snapshot = state.snapshot(resource);
+        let left = |stored: &&Arc<Stored>| {
+            let key = Key { resource: resource.clone(), path: stored.path.clone() };
+            !self.objects.contains_key(&key)
+        };
+        snapshot.range(None, None).find(left).cloned()
+    }
+
     fn check(&self, state: &State, key: &Key, expected: Precondition) -> Result<(), CommitError> {
-        let found = self.find(state, key);
+        let found = match expected {
+            Precondition::NoneOfKind => self.find_any(state, &key.resource),
+            Precondition::Absent | Precondition::Exists | Precondition::At(_) => self.find(state, key),
+        };
         let holds = match (expected, &found) {
-            (Precondition::Absent, None) | (Precondition::Exists, Some(_)) => true,
+            (Precondition::Absent | Precondition::NoneOfKind, None) | (Precondition::Exists, Some(_)) => true,
             (Precondition::At(revision), Some(stored)) => stored.revision == revision,
-            (Precondition::Absent, Some(_)) | (Precondition::Exists | Precondition::At(_), None) => false,
+            (Precondition::Absent | Precondition::NoneOfKind, Some(_))
+            | (Precondition::Exists | Precondition::At(_), None) => false,
         };
         if holds { Ok(()) } else { Err(CommitError::Conflict { key: key.clone(), expected, found }) }
     }

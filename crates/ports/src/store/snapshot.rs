@@ -24,6 +24,11 @@ impl Snapshot {
         self.objects.get(path)
     }
 
+    /// True if this is surely what the other one is: nothing of the kind was written in between.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.objects.ptr_eq(&other.objects)
+    }
+
     /// Number of objects, over all namespaces.
     pub fn len(&self) -> usize {
         self.objects.len()

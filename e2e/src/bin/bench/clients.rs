@@ -146,6 +146,11 @@ impl Connection {
         String::from_utf8_lossy(&self.buffer).chars().take(600).collect()
     }
 
+    /// True if the last answer contains a text.
+    pub fn last_answer_has(&self, text: &str) -> bool {
+        find(&self.buffer, text.as_bytes()).is_some()
+    }
+
     /// Reads what there is.
     pub async fn read_some(&mut self, into: &mut [u8]) -> anyhow::Result<usize> {
         Ok(self.stream.read(into).await?)

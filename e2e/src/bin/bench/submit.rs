@@ -12,11 +12,13 @@ use crate::limits;
 use crate::muster_peer::{Muster, TASKS, task};
 use crate::plot::{Bar, Series, bars, number};
 use crate::report::{Report, circumstances};
+use crate::tasks::median;
 
 const SIZE: usize = 1024;
 /// A stored object with the metadata the server adds.
 const ROW: usize = 1300;
 const CLIENTS: [usize; 3] = [1, 16, 64];
+const ROUNDS: usize = 5;
 
 /// Sizes of a run.
 struct Sizes {
@@ -39,7 +41,7 @@ pub fn run(quick: bool, write: bool) -> anyhow::Result<()> {
         }
     } else {
         Sizes {
-            creates: [5_000, 40_000, 60_000],
+            creates: [5_000, 20_000, 40_000],
             kube_creates: [1_000, 4_000, 6_000],
             objects: 100_000,
             watchers: 1_000,
@@ -72,8 +74,7 @@ pub fn run_creates(clients: usize, count: usize) -> anyhow::Result<()> {
 async fn measure(dir: &Path, sizes: &Sizes, write: bool) -> anyhow::Result<()> {
     let mut report = Report::default();
     let mut plot = Vec::new();
-    let limits = measure_limits(dir, &mut report, &mut plot).await?;
-    let ours = measure_creates(dir, sizes, &limits, &mut report, &mut plot).await?;
+    let ours = measure_creates(dir, sizes, &mut report, &mut plot).await?;
     measure_kube(dir, sizes, &ours, &mut report, &mut plot).await?;
     measure_many(dir, sizes, &mut report).await?;
     if write {
@@ -83,44 +84,76 @@ async fn measure(dir: &Path, sizes: &Sizes, write: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Limits of the machine: rows and echoes per second at each number of clients.
-struct Limits {
+/// What was measured with a number of clients, one figure per round.
+#[derive(Default)]
+struct Measured {
     rows: Vec<f64>,
     echoes: Vec<f64>,
+    creates: Vec<f64>,
+    p50: Vec<f64>,
+    p99: Vec<f64>,
 }
 
-async fn measure_limits(dir: &Path, report: &mut Report, plot: &mut Vec<Bar>) -> anyhow::Result<Limits> {
+/// Creates, and the limits of the machine, in turns: what else the machine does hits all alike.
+async fn measure_plain(
+    dir: &Path,
+    muster: &Muster,
+    sizes: &Sizes,
+    report: &mut Report,
+    plot: &mut Vec<Bar>,
+) -> anyhow::Result<()> {
     let fsyncs = limits::fsyncs(dir, ROW)?;
     report.line("fdatasync of one appended row", format!("{}/s", number(fsyncs)), "limit of the machine");
-    let (mut rows, mut echoes) = (Vec::new(), Vec::new());
-    for clients in CLIENTS {
-        let rate = limits::sqlite_rows(dir, ROW, clients)?;
-        report.line(
-            format!("SQLite rows, {clients} in a durable transaction"),
-            format!("{}/s", number(rate)),
-            "limit of the machine",
-        );
-        plot.push(Bar {
-            label: format!("SQLite rows, batches of {clients}"),
-            value: rate,
-            series: Series::Limit,
-        });
-        rows.push(rate);
+    let mut measured: [Measured; 3] = Default::default();
+    for round in 0..ROUNDS {
+        for (index, clients) in CLIENTS.into_iter().enumerate() {
+            let found = &mut measured[index];
+            found.rows.push(limits::sqlite_rows(dir, ROW, clients)?);
+            found.echoes.push(limits::echoes(dir, clients, SIZE).await?);
+            let run = format!("p{clients}-{round}");
+            let count = sizes.creates[index];
+            let timing = load(&muster.plain, clients, count, TASKS, move |number| task(&run, number)).await?;
+            found.creates.push(timing.per_second());
+            found.p50.push(timing.quantile(0.5).as_secs_f64() * 1000.0);
+            found.p99.push(timing.quantile(0.99).as_secs_f64() * 1000.0);
+        }
     }
-    for clients in CLIENTS {
-        let rate = limits::echoes(dir, clients, SIZE).await?;
+    for (found, clients) in measured.iter().zip(CLIENTS) {
+        let of_machine = "limit of the machine";
+        let (rows, echoes, creates) = (median(&found.rows), median(&found.echoes), median(&found.creates));
+        let label = format!("SQLite rows, {clients} in a durable transaction");
+        report.line(label, format!("{}/s", number(rows)), of_machine);
+        let label = format!("HTTP echo of 1 KiB, {clients} clients");
+        report.line(label, format!("{}/s", number(echoes)), of_machine);
+        let bound = |rows: f64, echoes: f64| 1.0 / (1.0 / echoes + 1.0 / rows);
+        let each = found.rows.iter().zip(&found.echoes).zip(&found.creates);
+        let shares = each.map(|((rows, echoes), creates)| creates / bound(*rows, *echoes) * 100.0);
+        let shares: Vec<f64> = shares.collect();
+        let told: Vec<String> = shares.iter().map(|share| format!("{share:.0} %")).collect();
         report.line(
-            format!("HTTP echo of 1 KiB, {clients} clients"),
-            format!("{}/s", number(rate)),
-            "limit of the machine",
+            format!("durable creates, {clients} clients"),
+            format!("{}/s", number(creates)),
+            format!(
+                "{:.0} % of 1/(1/echo + 1/rows) = {}/s; rounds {}; p50 {:.2} ms, p99 {:.2} ms",
+                median(&shares),
+                number(bound(rows, echoes)),
+                told.join(", "),
+                median(&found.p50),
+                median(&found.p99)
+            ),
         );
-        plot.push(Bar { label: format!("HTTP echo, {clients} clients"), value: rate, series: Series::Limit });
-        echoes.push(rate);
+        for (label, value, series) in [
+            (format!("SQLite rows, batches of {clients}"), rows, Series::Limit),
+            (format!("HTTP echo, {clients} clients"), echoes, Series::Limit),
+            (format!("muster, {clients} clients"), creates, Series::Muster),
+        ] {
+            plot.push(Bar { label, value, series });
+        }
     }
-    Ok(Limits { rows, echoes })
+    Ok(())
 }
 
-/// Creates per second at 64 clients over TLS, as the peer is measured.
+/// Creates per second at each number of clients over TLS, as the peer is measured.
 struct Ours {
     tls: Vec<f64>,
 }
@@ -128,31 +161,13 @@ struct Ours {
 async fn measure_creates(
     dir: &Path,
     sizes: &Sizes,
-    limits: &Limits,
     report: &mut Report,
     plot: &mut Vec<Bar>,
 ) -> anyhow::Result<Ours> {
     let muster = Muster::start(&dir.join("creates")).await?;
     // The first requests of a process are not those of a running one.
     load(&muster.plain, 4, 500, TASKS, |number| task("warm", number)).await?;
-    for (index, clients) in CLIENTS.into_iter().enumerate() {
-        let run = format!("p{clients}");
-        let timing =
-            load(&muster.plain, clients, sizes.creates[index], TASKS, move |number| task(&run, number))
-                .await?;
-        let bound = 1.0 / (1.0 / limits.echoes[index] + 1.0 / limits.rows[index]);
-        let share = timing.per_second() / bound * 100.0;
-        report.line(
-            format!("durable creates, {clients} clients"),
-            format!("{}/s", number(timing.per_second())),
-            format!("{share:.0} % of 1/(1/echo + 1/rows) = {}/s; {}", number(bound), latency(&timing)),
-        );
-        plot.push(Bar {
-            label: format!("muster, {clients} clients"),
-            value: timing.per_second(),
-            series: Series::Muster,
-        });
-    }
+    measure_plain(dir, &muster, sizes, report, plot).await?;
     let mut tls = Vec::new();
     for (index, clients) in CLIENTS.into_iter().enumerate() {
         let run = format!("t{clients}");

@@ -1,6 +1,7 @@
 //! Events as a kind, for what shows objects: names, columns, and how one is read. Nothing writes them.
 
 use std::any::Any;
+use std::borrow::Cow;
 
 use muster_merge::Schema;
 use muster_ports::store::ResourceName;
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::GROUP;
 use super::event::Dialect;
-use crate::kind::{AnyObject, ColumnInfo, Decoded, Input, Kind, KindInfo, Part};
+use crate::kind::{AnyObject, ColumnInfo, Decoded, Input, Kind, KindInfo, Part, Writing};
 use crate::refusal::{Causes, Refusal};
 
 /// The kind Event of one group. Its objects are looked for among tasks.
@@ -40,8 +41,12 @@ impl EventKind {
             has_status: false,
             resource: ResourceName::new("tasks.muster.dev"),
         };
-        let column =
-            |name, description, column_type, wide| ColumnInfo { name, description, wide, column_type };
+        let column = |name: &'static str, description: &'static str, column_type, wide| ColumnInfo {
+            name: name.into(),
+            description: description.into(),
+            wide,
+            column_type,
+        };
         let columns = vec![
             column("Last Seen", "Time since it last happened.", "date", false),
             column("Type", "Normal or Warning.", "string", false),
@@ -81,14 +86,14 @@ impl Kind for EventKind {
         Ok(Decoded { object: Box::new(EventObject { metadata, document }), unknown: Vec::new() })
     }
 
-    fn prepare_create(&self, _new: &mut dyn AnyObject, _user: &str, _causes: &mut Causes) {}
+    fn prepare_create(&self, _new: &mut dyn AnyObject, _by: Writing<'_>, _causes: &mut Causes) {}
 
     fn prepare_update(
         &self,
         _old: &dyn AnyObject,
         _new: &mut dyn AnyObject,
         _part: Part,
-        _user: &str,
+        _by: Writing<'_>,
         _causes: &mut Causes,
     ) {
     }
@@ -122,7 +127,7 @@ impl Kind for EventKind {
         ]
     }
 
-    fn field_names(&self) -> Vec<&'static str> {
+    fn field_names(&self) -> Vec<Cow<'static, str>> {
         Vec::new()
     }
 

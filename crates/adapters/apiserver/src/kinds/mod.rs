@@ -1,11 +1,13 @@
 //! The kinds that are served. One file each: validation, columns and selectable fields.
 
+mod adapter;
 mod addon;
 mod application;
 mod container;
 mod extension;
 mod job;
 mod patterns;
+mod resource_type;
 mod schedule;
 mod task;
 mod task_group;
@@ -13,10 +15,12 @@ mod task_kind;
 mod task_template;
 mod task_update;
 
+use muster_types::adapter::AdapterSpec;
 use muster_types::addon::AddonSpec;
 use muster_types::application::ApplicationSpec;
 use muster_types::extension::ExtensionSpec;
 use muster_types::job::JobSpec;
+use muster_types::resource_type::ResourceTypeSpec;
 use muster_types::schedule::ScheduleSpec;
 use muster_types::task::TaskSpec;
 use muster_types::task_group::TaskGroupSpec;
@@ -37,4 +41,6 @@ pub fn registry() -> Registry {
         .with::<AddonSpec>()
         .with::<ExtensionSpec>()
         .with::<ApplicationSpec>()
+        .with::<ResourceTypeSpec>()
+        .with::<AdapterSpec>()
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::containers::containers_of;
 use super::files::{blobs, of_blob, on_thread, receive, send};
-use super::{RequestBody, Subresource, TaskCall, log};
+use super::{PartCall, RequestBody, Subresource, log};
 use crate::options::refuse;
 use crate::refusal::Refusal;
 use crate::respond::{self, Reply};
@@ -25,7 +25,7 @@ pub const SUBRESOURCE: Subresource = Subresource {
 const MAX_FILES: usize = 256;
 
 /// Lists the files, or gets, keeps or deletes one.
-pub async fn answer(call: &TaskCall, body: RequestBody) -> Result<Reply, Refusal> {
+pub async fn answer(call: &PartCall, body: RequestBody) -> Result<Reply, Refusal> {
     match (call.verb, call.rest.as_slice()) {
         ("get", []) => {
             let (_, task) = call.read()?;
@@ -39,7 +39,7 @@ pub async fn answer(call: &TaskCall, body: RequestBody) -> Result<Reply, Refusal
     }
 }
 
-async fn get(call: &TaskCall, name: &str) -> Result<Reply, Refusal> {
+async fn get(call: &PartCall, name: &str) -> Result<Reply, Refusal> {
     let (_, task) = call.read()?;
     let suffix = call.api.settings.log_suffix.as_str();
     if let Some(container) = name.strip_suffix(suffix)
@@ -60,7 +60,7 @@ async fn get(call: &TaskCall, name: &str) -> Result<Reply, Refusal> {
     Ok(send(blobs, key, size.await?.ok_or_else(missing)?))
 }
 
-async fn put(call: &TaskCall, name: &str, body: RequestBody) -> Result<Reply, Refusal> {
+async fn put(call: &PartCall, name: &str, body: RequestBody) -> Result<Reply, Refusal> {
     refuse_log(call, name)?;
     let activity = call.query.number::<u32>("activity")?;
     if activity == Some(0) {
@@ -72,7 +72,7 @@ async fn put(call: &TaskCall, name: &str, body: RequestBody) -> Result<Reply, Re
     let key = key_of(&task, name)?;
     let size = receive(call, body, key.clone()).await?;
     let file = Attachment { name: name.to_owned(), size, activity };
-    let kept = call.change(|task| {
+    let kept = call.change(|task: &mut Task| {
         if task.metadata.uid != uid {
             return Err(Refusal::not_found(call.info(), &call.name));
         }
@@ -96,7 +96,7 @@ async fn put(call: &TaskCall, name: &str, body: RequestBody) -> Result<Reply, Re
     }
 }
 
-async fn delete(call: &TaskCall, name: &str) -> Result<Reply, Refusal> {
+async fn delete(call: &PartCall, name: &str) -> Result<Reply, Refusal> {
     refuse_log(call, name)?;
     let (_, task) = call.read()?;
     let (blobs, key) = (blobs(call)?, key_of(&task, name)?);
@@ -116,7 +116,7 @@ async fn delete(call: &TaskCall, name: &str) -> Result<Reply, Refusal> {
 }
 
 /// Logs come from containers. A later attempt may have containers of any name, so all names of logs are theirs.
-fn refuse_log(call: &TaskCall, name: &str) -> Result<(), Refusal> {
+fn refuse_log(call: &PartCall, name: &str) -> Result<(), Refusal> {
     if name.ends_with(&call.api.settings.log_suffix) {
         let why =
             format!("\"{name}\" is the name of a container's log, which is written by the container alone");
@@ -125,7 +125,7 @@ fn refuse_log(call: &TaskCall, name: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn check_room(call: &TaskCall, task: &Task, name: &str) -> Result<(), Refusal> {
+fn check_room(call: &PartCall, task: &Task, name: &str) -> Result<(), Refusal> {
     let attached = &task.status.attached;
     if attached.len() >= MAX_FILES && !attached.iter().any(|file| file.name == name) {
         let why = format!("a task has at most {MAX_FILES} attachments; put more into its bucket");

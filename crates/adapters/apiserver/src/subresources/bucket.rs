@@ -1,13 +1,15 @@
-//! `bucket`: a directory of its own for each task, by path, as single files or as a tar of many.
+//! `bucket`: a directory for each task, by path, as single files or as a tar of many. Members of a group share one.
 
 use hyper::StatusCode;
 use hyper::header::ACCEPT;
 use muster_ports::blobs::{BlobEntry, BlobError, BlobKey};
+use muster_ports::store::{Key, ResourceName};
 use muster_types::Task;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::files::{blobs, of_blob, on_thread, receive, send};
-use super::{RequestBody, Subresource, TaskCall, archive};
+use super::{PartCall, RequestBody, Subresource, archive};
 use crate::ids;
 use crate::negotiate::media_type;
 use crate::refusal::Refusal;
@@ -18,9 +20,16 @@ pub const SUBRESOURCE: Subresource =
     Subresource { name: "bucket", kind: "TaskBucket", verbs: &["get", "update", "delete"], has_files: true };
 
 const TAR: &str = "application/x-tar";
+/// Where groups are kept.
+const GROUPS: &str = "taskgroups.muster.dev";
+
+#[derive(Deserialize)]
+struct Uid {
+    uid: String,
+}
 
 /// Gets, keeps or deletes what is at a path of the bucket.
-pub async fn answer(call: &TaskCall, body: RequestBody) -> Result<Reply, Refusal> {
+pub async fn answer(call: &PartCall, body: RequestBody) -> Result<Reply, Refusal> {
     let (_, task) = call.read()?;
     match call.verb {
         "get" => get(call, &task).await,
@@ -30,7 +39,7 @@ pub async fn answer(call: &TaskCall, body: RequestBody) -> Result<Reply, Refusal
     }
 }
 
-async fn get(call: &TaskCall, task: &Task) -> Result<Reply, Refusal> {
+async fn get(call: &PartCall, task: &Task) -> Result<Reply, Refusal> {
     let (blobs, key) = (blobs(call)?, key_of(call, task)?);
     let (reader, at, folder) = (blobs.clone(), key.clone(), is_folder(call));
     let found = on_thread(move || {
@@ -59,7 +68,7 @@ enum Found {
     Folder(Vec<BlobEntry>),
 }
 
-async fn put(call: &TaskCall, task: &Task, body: RequestBody) -> Result<Reply, Refusal> {
+async fn put(call: &PartCall, task: &Task, body: RequestBody) -> Result<Reply, Refusal> {
     let (blobs, key) = (blobs(call)?, key_of(call, task)?);
     let (reader, at) = (blobs, key.clone());
     let is_new = on_thread(move || Ok(reader.size(&at).is_err())).await?;
@@ -69,14 +78,14 @@ async fn put(call: &TaskCall, task: &Task, body: RequestBody) -> Result<Reply, R
     Ok(respond::document(code, &json!({ "path": call.rest.join("/"), "size": size })))
 }
 
-async fn unpack(call: &TaskCall, task: &Task, body: RequestBody) -> Result<Reply, Refusal> {
+async fn unpack(call: &PartCall, task: &Task, body: RequestBody) -> Result<Reply, Refusal> {
     if media_type(&call.headers) != TAR {
         return Err(Refusal::bad_request(format!(
             "the path names a directory: name a file behind it, or send a tar with Content-Type {TAR}"
         )));
     }
     let (blobs, key) = (blobs(call)?, key_of(call, task)?);
-    let spool = task_key(task)?.join(&format!("unpacking/{}", ids::hex(&ids::random::<8>()?)));
+    let spool = holder_key(task)?.join(&format!("unpacking/{}", ids::hex(&ids::random::<8>()?)));
     let spool = spool.map_err(|error| of_blob(&error))?;
     receive(call, body, spool.clone()).await?;
     let (target, packed) = (key.clone(), spool.clone());
@@ -91,7 +100,7 @@ async fn unpack(call: &TaskCall, task: &Task, body: RequestBody) -> Result<Reply
     Ok(respond::document(StatusCode::OK, &json!({ "items": items })))
 }
 
-async fn delete(call: &TaskCall, task: &Task) -> Result<Reply, Refusal> {
+async fn delete(call: &PartCall, task: &Task) -> Result<Reply, Refusal> {
     let (blobs, key) = (blobs(call)?, key_of(call, task)?);
     let dry_run = call.options.dry_run;
     let deleted = on_thread(move || {
@@ -108,8 +117,13 @@ async fn delete(call: &TaskCall, task: &Task) -> Result<Reply, Refusal> {
 }
 
 /// A task that was deleted while a file came in takes the file with it.
-async fn keep_while_task_is_there(call: &TaskCall, task: &Task, key: BlobKey) -> Result<(), Refusal> {
-    if call.read_same(&task.metadata.uid).is_some() {
+async fn keep_while_task_is_there(call: &PartCall, task: &Task, key: BlobKey) -> Result<(), Refusal> {
+    let group_is_there = task.group().is_none_or(|group| {
+        let key = Key::new(&ResourceName::new(GROUPS), &call.namespace, &group.name);
+        let stored = call.api.store.get(&key);
+        stored.and_then(|stored| stored.metadata::<Uid>()).is_some_and(|found| found.uid == group.uid)
+    });
+    if group_is_there && call.read_same(&task.metadata.uid).is_some() {
         return Ok(());
     }
     let blobs = blobs(call)?;
@@ -117,30 +131,31 @@ async fn keep_while_task_is_there(call: &TaskCall, task: &Task, key: BlobKey) ->
     Err(Refusal::not_found(call.info(), &call.name))
 }
 
-fn task_key(task: &Task) -> Result<BlobKey, Refusal> {
-    BlobKey::of_task(&task.metadata.uid).map_err(|error| of_blob(&error))
+/// Everything of the task, or of its group.
+fn holder_key(task: &Task) -> Result<BlobKey, Refusal> {
+    BlobKey::of_task(task.bucket_uid()).map_err(|error| of_blob(&error))
 }
 
-fn key_of(call: &TaskCall, task: &Task) -> Result<BlobKey, Refusal> {
-    let mut key = task_key(task)?.join("bucket");
+fn key_of(call: &PartCall, task: &Task) -> Result<BlobKey, Refusal> {
+    let mut key = holder_key(task)?.join("bucket");
     for segment in &call.rest {
         key = key.and_then(|key| key.join(segment));
     }
     key.map_err(|error| of_blob(&error))
 }
 
-fn is_folder(call: &TaskCall) -> bool {
+fn is_folder(call: &PartCall) -> bool {
     call.folder || call.rest.is_empty()
 }
 
-fn takes_tar(call: &TaskCall) -> bool {
+fn takes_tar(call: &PartCall) -> bool {
     call.headers
         .get(ACCEPT)
         .and_then(|accept| accept.to_str().ok())
         .is_some_and(|accept| accept.contains(TAR))
 }
 
-fn missing(call: &TaskCall) -> Refusal {
+fn missing(call: &PartCall) -> Refusal {
     let path = call.rest.join("/");
     Refusal::no_such_thing(format!("the bucket of task \"{}\" has nothing at \"{path}\"", call.name))
 }

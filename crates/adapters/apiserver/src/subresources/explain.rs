@@ -7,7 +7,7 @@ use muster_types::Task;
 use muster_types::explanation::Explanation;
 use serde_json::{Value, json};
 
-use super::{Subresource, TaskCall};
+use super::{PartCall, Subresource};
 use crate::refusal::Refusal;
 use crate::respond::{self, Reply};
 
@@ -21,7 +21,7 @@ pub const SUBRESOURCE: Subresource =
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Explains the task.
-pub async fn answer(call: &TaskCall) -> Result<Reply, Refusal> {
+pub async fn answer(call: &PartCall) -> Result<Reply, Refusal> {
     let (_, task) = call.read()?;
     let live = match &call.api.parts.explain {
         Some(explain) => {

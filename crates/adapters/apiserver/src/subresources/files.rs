@@ -10,7 +10,7 @@ use hyper::header::{CONTENT_LENGTH, HeaderValue};
 use muster_ports::blobs::{BlobError, BlobKey, Blobs};
 use tokio::sync::mpsc;
 
-use super::{RequestBody, TaskCall};
+use super::{PartCall, RequestBody};
 use crate::refusal::Refusal;
 use crate::respond::{self, Reply};
 
@@ -27,7 +27,7 @@ enum Piece {
 }
 
 /// Where files are kept.
-pub fn blobs(call: &TaskCall) -> Result<Arc<dyn Blobs>, Refusal> {
+pub fn blobs(call: &PartCall) -> Result<Arc<dyn Blobs>, Refusal> {
     let blobs = call.api.parts.blobs.clone();
     blobs.ok_or_else(|| Refusal::no_such_thing("this server keeps no files; ask one that does"))
 }
@@ -41,7 +41,7 @@ pub async fn on_thread<T: Send + 'static>(
 }
 
 /// Keeps a body as a file and returns its size.
-pub async fn receive(call: &TaskCall, mut body: RequestBody, key: BlobKey) -> Result<u64, Refusal> {
+pub async fn receive(call: &PartCall, mut body: RequestBody, key: BlobKey) -> Result<u64, Refusal> {
     if call.options.dry_run {
         return Err(Refusal::bad_request("query parameter dryRun: files cannot be sent for a dry run"));
     }

@@ -9,7 +9,7 @@ use muster_types::{Task, Timestamp};
 use super::containers::containers_of;
 use super::log_follower::LogFollower;
 use super::log_place::LogStart;
-use super::{Subresource, TaskCall};
+use super::{PartCall, Subresource};
 use crate::options::refuse;
 use crate::refusal::Refusal;
 use crate::respond::{self, Reply};
@@ -21,7 +21,7 @@ pub const SUBRESOURCE: Subresource =
 const TEXT: &str = "text/plain; charset=utf-8";
 
 /// Sends a log.
-pub async fn answer(call: &TaskCall) -> Result<Reply, Refusal> {
+pub async fn answer(call: &PartCall) -> Result<Reply, Refusal> {
     let (_, task) = call.read()?;
     let container = call.query.text("container")?.map(str::to_owned);
     check_container(call, &task, container.as_deref())?;
@@ -40,7 +40,7 @@ pub async fn answer(call: &TaskCall) -> Result<Reply, Refusal> {
 }
 
 /// Sends the whole log of a container's latest attempt.
-pub async fn whole(call: &TaskCall, task: &Task, container: &str) -> Result<Reply, Refusal> {
+pub async fn whole(call: &PartCall, task: &Task, container: &str) -> Result<Reply, Refusal> {
     let mut follower = LogFollower::new(call, &task.metadata.uid)?;
     follower.container = Some(container.to_owned());
     send(follower).await
@@ -75,7 +75,7 @@ fn of_log(error: &LogError) -> Refusal {
     }
 }
 
-fn check_container(call: &TaskCall, task: &Task, asked: Option<&str>) -> Result<(), Refusal> {
+fn check_container(call: &PartCall, task: &Task, asked: Option<&str>) -> Result<(), Refusal> {
     let known = containers_of(&call.api.store, task, &call.api.settings.log_suffix);
     match asked {
         Some(asked) if !known.is_empty() && !known.iter().any(|name| name == asked) => Err(refuse(
@@ -86,7 +86,7 @@ fn check_container(call: &TaskCall, task: &Task, asked: Option<&str>) -> Result<
     }
 }
 
-fn read_attempt(call: &TaskCall, task: &Task) -> Result<Option<u32>, Refusal> {
+fn read_attempt(call: &PartCall, task: &Task) -> Result<Option<u32>, Refusal> {
     let latest = task.status.attempt;
     let asked = call.query.number::<u32>("attempt")?;
     match asked {
@@ -98,7 +98,7 @@ fn read_attempt(call: &TaskCall, task: &Task) -> Result<Option<u32>, Refusal> {
     }
 }
 
-fn read_start(call: &TaskCall) -> Result<LogStart, Refusal> {
+fn read_start(call: &PartCall) -> Result<LogStart, Refusal> {
     let tail = call.query.number("tailLines")?;
     let seconds = call.query.number::<u32>("sinceSeconds")?;
     let time = call

@@ -15,7 +15,7 @@ use muster_types::{State, Task};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-use super::TaskCall;
+use super::PartCall;
 use super::containers::containers_of;
 use super::log_place::{BLOCK, LogStart};
 use crate::refusal::Refusal;
@@ -67,7 +67,7 @@ struct Waits {
 
 impl LogFollower {
     /// A reader of the log of the task in the path.
-    pub fn new(call: &TaskCall, uid: &str) -> Result<Self, Refusal> {
+    pub fn new(call: &PartCall, uid: &str) -> Result<Self, Refusal> {
         let logs = call.api.parts.logs.clone();
         let logs =
             logs.ok_or_else(|| Refusal::no_such_thing("this server keeps no logs; ask one that runs tasks"))?;
@@ -88,7 +88,7 @@ impl LogFollower {
     }
 
     /// Lets it wait for more.
-    pub fn follow(&mut self, call: &TaskCall) -> Result<(), Refusal> {
+    pub fn follow(&mut self, call: &PartCall) -> Result<(), Refusal> {
         let room = call.api.watches.clone().try_acquire_owned();
         let room =
             room.map_err(|_| Refusal::too_many("too many watches are open; close some and try again"))?;

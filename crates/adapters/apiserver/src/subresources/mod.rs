@@ -1,6 +1,6 @@
-//! What a task has besides its object: one file each, and one line in the table below.
+//! What a task and a managed resource have besides their object: one file each, and one line in the tables below.
 //!
-//! Paths, discovery, access checks and `kubectl auth can-i` all follow the table.
+//! Paths, discovery, access checks and `kubectl auth can-i` all follow the tables.
 
 mod archive;
 mod attachments;
@@ -11,17 +11,19 @@ mod files;
 mod log;
 mod log_follower;
 mod log_place;
+mod part_call;
 mod report;
 mod retry;
-mod task_call;
+mod statuses;
 
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::Method;
 use muster_types::Resource as _;
+use muster_types::names::RESOURCES_GROUP;
 use muster_types::task::TaskSpec;
 
-pub use task_call::TaskCall;
+pub use part_call::PartCall;
 
 use crate::kind::KindInfo;
 use crate::refusal::Refusal;
@@ -31,7 +33,7 @@ use crate::target::ResourcePath;
 /// The body of a request, as it comes.
 pub type RequestBody = UnsyncBoxBody<Bytes, std::io::Error>;
 
-/// A part of a task with a path of its own.
+/// A part of an object with a path of its own.
 #[derive(Debug)]
 pub struct Subresource {
     /// Its name in paths.
@@ -44,8 +46,8 @@ pub struct Subresource {
     pub has_files: bool,
 }
 
-/// All there are.
-static ALL: [Subresource; 6] = [
+/// Those of tasks.
+static OF_TASKS: [Subresource; 6] = [
     attachments::SUBRESOURCE,
     bucket::SUBRESOURCE,
     explain::SUBRESOURCE,
@@ -54,18 +56,32 @@ static ALL: [Subresource; 6] = [
     retry::SUBRESOURCE,
 ];
 
+/// Those of managed resources, of whatever kind.
+static OF_MANAGED: [Subresource; 1] = [statuses::SUBRESOURCE];
+
 /// Those of a kind.
 pub fn of(info: &KindInfo) -> impl Iterator<Item = &'static Subresource> {
-    let is_task = info.group == TaskSpec::NAMES.group && info.plural == TaskSpec::NAMES.plural;
-    ALL.iter().filter(move |_| is_task)
+    table(&info.group, &info.version, &info.plural).iter()
+}
+
+fn table(group: &str, version: &str, plural: &str) -> &'static [Subresource] {
+    let tasks = TaskSpec::NAMES;
+    if version != tasks.version {
+        &[]
+    } else if group == tasks.group && plural == tasks.plural {
+        &OF_TASKS
+    } else if group == RESOURCES_GROUP {
+        &OF_MANAGED
+    } else {
+        &[]
+    }
 }
 
 /// The one that a path names.
 pub fn find(path: &ResourcePath) -> Option<&'static Subresource> {
-    let names = TaskSpec::NAMES;
-    let is_task = path.group == names.group && path.version == names.version && path.plural == names.plural;
-    let name = path.subresource.as_deref().filter(|_| is_task && path.namespace.is_some())?;
-    ALL.iter().find(|known| known.name == name && (known.has_files || path.rest.is_empty()))
+    let name = path.subresource.as_deref()?;
+    let known = table(&path.group, &path.version, &path.plural).iter();
+    known.into_iter().find(|known| known.name == name && (known.has_files || path.rest.is_empty()))
 }
 
 impl Subresource {
@@ -83,10 +99,10 @@ impl Subresource {
     }
 }
 
-/// Answers a request on a part of a task.
+/// Answers a request on a part of an object.
 pub async fn answer(
     subresource: &'static Subresource,
-    call: TaskCall,
+    call: PartCall,
     body: RequestBody,
 ) -> Result<Reply, Refusal> {
     match subresource.name {
@@ -96,6 +112,7 @@ pub async fn answer(
         "log" => log::answer(&call).await,
         "report" => report::answer(&call, body).await,
         "retry" => retry::answer(call).await,
+        "statuses" => statuses::answer(&call, body).await,
         _ => Err(Refusal::no_such_path()),
     }
 }

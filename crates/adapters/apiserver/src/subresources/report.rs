@@ -5,7 +5,8 @@ use muster_tasks::report::{Earlier, Report, Unfit, clear_report, fold_report, re
 use muster_types::Task;
 use serde_json::{Value, json};
 
-use super::{RequestBody, Subresource, TaskCall};
+use super::{PartCall, RequestBody, Subresource};
+use crate::access::Bound;
 use crate::negotiate::{ObjectBody, object_body};
 use crate::refusal::Refusal;
 use crate::respond::{self, Reply};
@@ -38,7 +39,7 @@ const KNOWN: [&str; 12] = [
 ];
 
 /// Shows, adds to, replaces or clears the report.
-pub async fn answer(call: &TaskCall, body: RequestBody) -> Result<Reply, Refusal> {
+pub async fn answer(call: &PartCall, body: RequestBody) -> Result<Reply, Refusal> {
     let outcome = match call.verb {
         "get" => (call.read()?.1, None),
         "delete" => {
@@ -67,7 +68,7 @@ pub async fn answer(call: &TaskCall, body: RequestBody) -> Result<Reply, Refusal
     Ok(respond::document(StatusCode::OK, &shown))
 }
 
-async fn read(call: &TaskCall, body: RequestBody) -> Result<Report, Refusal> {
+async fn read(call: &PartCall, body: RequestBody) -> Result<Report, Refusal> {
     let body = call.api.read_body(body).await?;
     let document: Value = match object_body(&call.headers, &body)? {
         ObjectBody::Json(json) => serde_json::from_slice(json)
@@ -87,7 +88,7 @@ async fn read(call: &TaskCall, body: RequestBody) -> Result<Report, Refusal> {
     let mut report: Report = strict::from_value(&document).map_err(|error| {
         Refusal::undecodable(&error.path().to_string(), &format!("the body is not a report: {error}"))
     })?;
-    if let Some(bound) = &call.user.bound {
+    if let Some(Bound::Attempt(bound)) = &call.user.bound {
         // Who proves to be one attempt cannot speak for another.
         report.attempt = Some(report.attempt.map_or(bound.attempt, |attempt| attempt.min(bound.attempt)));
     }
@@ -103,7 +104,7 @@ fn without_nulls(mut document: Value) -> Value {
 }
 
 /// The report as it is now.
-fn show(call: &TaskCall, task: &Task) -> Value {
+fn show(call: &PartCall, task: &Task) -> Value {
     let status = &task.status;
     let mut shown = json!({
         "kind": KIND,

@@ -2,7 +2,7 @@
 
 use muster_types::Task;
 
-use super::{Subresource, TaskCall};
+use super::{PartCall, Subresource};
 use crate::call::Call;
 use crate::kind::Part;
 use crate::negotiate::choose_form;
@@ -20,7 +20,7 @@ const RETRY_OF: &str = "muster.dev/retry-of";
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Makes the new task.
-pub async fn answer(call: TaskCall) -> Result<Reply, Refusal> {
+pub async fn answer(call: PartCall) -> Result<Reply, Refusal> {
     let (_, old) = call.read()?;
     let state = old.state();
     if !state.is_terminal() {
@@ -29,7 +29,7 @@ pub async fn answer(call: TaskCall) -> Result<Reply, Refusal> {
     }
     let new = copy(&old);
     let form = choose_form(&call.headers)?;
-    let TaskCall { api, kind, namespace, options, user, headers, .. } = call;
+    let PartCall { api, kind, namespace, options, user, headers, .. } = call;
     let (namespace, part, warnings) = (Some(namespace), Part::Main, Vec::new());
     let call = Call { api, kind, namespace, name: None, part, options, form, user, headers, warnings };
     store_new(&call, Box::new(new)).await

@@ -57,7 +57,7 @@ pub async fn store_new(call: &Call, mut object: Box<dyn AnyObject>) -> Result<Re
             metadata.name = name_rules::generated_name(&metadata.generate_name, &ids::name_suffix()?);
         }
         let mut causes = Causes::default();
-        call.kind.prepare_create(&mut *object, &call.user.name, &mut causes);
+        call.kind.prepare_create(&mut *object, call.writing(), &mut causes);
         metadata_rules::validate(object.metadata(), &mut causes);
         if causes.is_empty() {
             call.kind.admit(&*object, &call.api.store.snapshot(&call.info().resource), &mut causes);
@@ -74,12 +74,17 @@ pub async fn store_new(call: &Call, mut object: Box<dyn AnyObject>) -> Result<Re
             }
             return call.show_json(StatusCode::CREATED, &encoded.at(None));
         }
+        let checks = call.kind.needs_at_start(&*object, &call.api.store);
         let write = Write::Put { key, expect: Precondition::Absent, draft: encoded.into_draft()? };
-        match call.api.store.commit(Batch::of(write)).await {
+        match call.api.store.commit(Batch { checks, writes: vec![write] }).await {
             Ok(committed) => {
                 let stored =
                     committed.objects.first().ok_or_else(|| Refusal::internal("nothing was stored"))?;
                 return call.show(StatusCode::CREATED, stored);
+            }
+            Err(CommitError::Conflict { key, expected: Precondition::Exists, .. }) => {
+                let why = format!("{key}, which it needs, was deleted meanwhile");
+                return Err(Refusal::conflict(call.info(), &name, why));
             }
             Err(CommitError::Conflict { .. }) if generated => {}
             Err(CommitError::Conflict { .. }) => return Err(Refusal::already_exists(call.info(), &name)),

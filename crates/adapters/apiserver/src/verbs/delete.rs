@@ -109,9 +109,15 @@ async fn delete_one(
         let stored = call.api.store.get(&key).ok_or_else(|| Refusal::not_found(info, name))?;
         let mut object = call.kind.decode(Input::Json(stored.json()))?.object;
         check_preconditions(call, &stored, &*object, options)?;
+        let was_marked = object.metadata().deletion_timestamp.is_some();
         let changed = mark(call, &mut *object, options)?;
         let expect = Precondition::At(stored.revision);
         let waits = !object.metadata().finalizers.is_empty();
+        if !(was_marked && waits)
+            && let Some(why) = call.kind.held_back(&*object, &call.api.store)
+        {
+            return Err(Refusal::conflict(info, name, why));
+        }
         let write = match (waits, changed) {
             (true, false) => return Ok(Deleted::Marked(stored.json().to_vec())),
             (true, true) => {
@@ -124,7 +130,8 @@ async fn delete_one(
             (false, _) if dry_run => return Ok(Deleted::WouldGo),
             (false, _) => Write::Delete { key: key.clone(), expect },
         };
-        match call.api.store.commit(Batch::of(write)).await {
+        let checks = if waits { Vec::new() } else { call.kind.needs_at_end(&*object) };
+        match call.api.store.commit(Batch { checks, writes: vec![write] }).await {
             Ok(committed) => {
                 let last = committed.objects.into_iter().next();
                 let last = last.ok_or_else(|| Refusal::internal("nothing was deleted"))?;
@@ -163,7 +170,7 @@ fn check_preconditions(
 /// Marks the object as being deleted and says which dependents wait. True if that changed it.
 fn mark(call: &Call, object: &mut dyn AnyObject, options: &DeleteOptions) -> Result<bool, Refusal> {
     let propagation = options.propagation()?;
-    let now = call.now();
+    let (now, in_order) = (call.now(), call.kind.ends_in_order());
     let metadata = object.metadata_mut();
     let before = (metadata.finalizers.clone(), metadata.deletion_timestamp);
     let explicit = options.propagation_policy.is_some() || options.orphan_dependents.is_some();
@@ -172,6 +179,7 @@ fn mark(call: &Call, object: &mut dyn AnyObject, options: &DeleteOptions) -> Res
         metadata.finalizers.retain(|finalizer| finalizer != FOREGROUND && finalizer != ORPHAN);
         match propagation {
             Propagation::Background => {}
+            Propagation::Foreground if in_order => {}
             Propagation::Foreground => metadata.finalizers.push(FOREGROUND.to_owned()),
             Propagation::Orphan => metadata.finalizers.push(ORPHAN.to_owned()),
         }
@@ -180,7 +188,9 @@ fn mark(call: &Call, object: &mut dyn AnyObject, options: &DeleteOptions) -> Res
         metadata.deletion_timestamp = Some(now);
         metadata.deletion_grace_period_seconds = Some(options.grace_period_seconds.unwrap_or(0).max(0));
         metadata.generation += 1;
+        call.kind.mark_deleted(object, now);
     }
+    let metadata = object.metadata();
     Ok(before != (metadata.finalizers.clone(), metadata.deletion_timestamp))
 }
 

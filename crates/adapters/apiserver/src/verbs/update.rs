@@ -64,7 +64,7 @@ pub async fn store_change(
     let old_object = call.kind.decode(Input::Json(old.json()))?.object;
     same_identity(call, &mut *new)?;
     let mut causes = Causes::default();
-    call.kind.prepare_update(&*old_object, &mut *new, call.part, &call.user.name, &mut causes);
+    call.kind.prepare_update(&*old_object, &mut *new, call.part, call.writing(), &mut causes);
     metadata_rules::keep_fixed(old_object.metadata(), new.metadata_mut(), &mut causes);
     metadata_rules::validate(new.metadata(), &mut causes);
     let changed = new.metadata().generation != old_object.metadata().generation;
@@ -85,12 +85,12 @@ pub async fn store_change(
     let metadata = new.metadata();
     // Nobody has to agree any more: it goes, and the answer shows what was asked for.
     let goes = metadata.deletion_timestamp.is_some() && metadata.finalizers.is_empty();
-    let (write, last) = if goes {
-        (Write::Delete { key, expect }, Some(encoded))
+    let (write, last, checks) = if goes {
+        (Write::Delete { key, expect }, Some(encoded), call.kind.needs_at_end(&*new))
     } else {
-        (Write::Put { key, expect, draft: encoded.into_draft()? }, None)
+        (Write::Put { key, expect, draft: encoded.into_draft()? }, None, Vec::new())
     };
-    match call.api.store.commit(Batch::of(write)).await {
+    match call.api.store.commit(Batch { checks, writes: vec![write] }).await {
         Ok(committed) => {
             let stored = committed.objects.first().ok_or_else(|| Refusal::internal("nothing was stored"))?;
             let reply = match last {
@@ -98,6 +98,10 @@ pub async fn store_change(
                 None => call.show(StatusCode::OK, stored),
             };
             reply.map(Outcome::Done)
+        }
+        Err(CommitError::Conflict { expected: Precondition::NoneOfKind, .. }) => {
+            let why = call.kind.held_back(&*new, &call.api.store);
+            Err(Refusal::conflict(info, call.name(), why.unwrap_or_else(|| "something needs it".to_owned())))
         }
         Err(CommitError::Conflict { .. }) => Ok(Outcome::Raced),
         Err(error) => Err(Refusal::of_commit(&error, info, call.name())),

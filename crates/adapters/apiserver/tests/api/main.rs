@@ -15,6 +15,8 @@ mod buckets;
 #[cfg(test)]
 mod cascade;
 #[cfg(test)]
+mod declaring;
+#[cfg(test)]
 mod decoders;
 #[cfg(test)]
 mod events;
@@ -33,9 +35,13 @@ mod listing;
 #[cfg(test)]
 mod logs;
 #[cfg(test)]
+mod managed;
+#[cfg(test)]
 mod mutation;
 #[cfg(test)]
 mod nesting;
+#[cfg(test)]
+mod open_watch;
 #[cfg(test)]
 mod parts;
 #[cfg(test)]
@@ -46,6 +52,8 @@ mod reports;
 mod rules;
 #[cfg(test)]
 mod server;
+#[cfg(test)]
+mod statuses;
 #[cfg(test)]
 mod watching;
 #[cfg(test)]

@@ -8,7 +8,6 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::Frame;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method};
 use muster_apiserver::access::Role;
@@ -18,6 +17,7 @@ use muster_apiserver::kinds;
 use muster_apiserver::parts::Parts;
 use muster_apiserver::registry::Registry;
 use muster_apiserver::shutdown::Shutdown;
+use muster_apiserver::tokens::NewToken;
 use muster_ports::blobs::MemoryBlobs;
 use muster_ports::clock::{Clock, ManualClock};
 use muster_ports::runtime::Handle;
@@ -25,6 +25,7 @@ use muster_ports::store::{History, MemoryLog, Store};
 use serde_json::{Value, json};
 
 use crate::fakes::{FakeExplain, FakeLogs};
+pub use crate::open_watch::{Event, Watching};
 
 /// How long anything may take that should happen at once.
 pub const SOON: Duration = Duration::from_secs(20);
@@ -102,7 +103,7 @@ impl Server {
         let (log, clock) = (MemoryLog::default(), ManualClock::default());
         clock.advance(1_700_000_000_000);
         let store = Store::open_inline(log.clone(), history, clock.clone()).unwrap();
-        let registry = kinds::registry();
+        let registry = kinds::registry().with_types_of(&store);
         let shutdown = Shutdown::default();
         let shared: Arc<dyn Clock> = Arc::new(clock.clone());
         let settings = Settings { requests_per_second: 0, ..settings };
@@ -122,9 +123,18 @@ impl Server {
 
     /// The same store behind a server that has no optional parts.
     pub fn without_parts(&self) -> Self {
+        self.behind(self.registry.clone())
+    }
+
+    /// The same store behind a server that has just started.
+    pub fn restarted(&self) -> Self {
+        self.behind(kinds::registry().with_types_of(&self.store))
+    }
+
+    fn behind(&self, registry: Registry) -> Self {
         let shared: Arc<dyn Clock> = Arc::new(self.clock.clone());
         let settings = Settings { requests_per_second: 0, ..Settings::default() };
-        let (registry, store, shutdown) = (self.registry.clone(), self.store.clone(), self.shutdown.clone());
+        let (store, shutdown) = (self.store.clone(), self.shutdown.clone());
         let api =
             Api::new(registry.clone(), store.clone(), shared, settings, shutdown.clone(), Parts::default());
         Self {
@@ -161,7 +171,9 @@ impl Server {
     }
 
     pub async fn token(&self, name: &str, role: Role) -> String {
-        self.api.tokens().create(name, role, None, self.clock.now()).await.unwrap()
+        let adapter = (role == Role::Reporter).then_some("dns");
+        let wanted = NewToken { name, role, adapter, lifetime_seconds: None };
+        self.api.tokens().make(wanted, self.clock.now()).await.unwrap()
     }
 
     pub fn revision(&self) -> u64 {
@@ -232,7 +244,7 @@ impl Server {
         let ask = Ask::new("GET", path_and_query).header(ACCEPT, accept);
         let reply = self.api.clone().handle(ask.request(&self.admin)).await;
         assert_eq!(reply.status(), 200, "{path_and_query}");
-        Watching { body: reply.into_body(), unread: Vec::new(), ended: false }
+        Watching::new(reply.into_body())
     }
 }
 
@@ -311,83 +323,5 @@ impl Answer {
         let status = self.json();
         assert_eq!(status["kind"], "Status", "{self:?}");
         status["message"].as_str().unwrap().to_owned()
-    }
-}
-
-/// An event of a watch.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Event {
-    pub word: String,
-    pub object: Value,
-}
-
-impl Event {
-    /// Its word, the name in it and its revision.
-    pub fn brief(&self) -> (&str, &str, u64) {
-        let name = self.object["metadata"]["name"].as_str().unwrap_or_default();
-        (&self.word, name, revision(&self.object))
-    }
-}
-
-/// An open watch.
-pub struct Watching {
-    body: UnsyncBoxBody<Bytes, Infallible>,
-    unread: Vec<u8>,
-    ended: bool,
-}
-
-impl Watching {
-    /// The next event.
-    pub async fn next(&mut self) -> Event {
-        self.next_or_end().await.expect("the watch goes on")
-    }
-
-    /// The next event, unless the watch ends.
-    pub async fn next_or_end(&mut self) -> Option<Event> {
-        loop {
-            if let Some(event) = self.take_line() {
-                return Some(event);
-            }
-            if self.ended {
-                return None;
-            }
-            let frame =
-                tokio::time::timeout(SOON, self.body.frame()).await.expect("the watch says something");
-            self.take_frame(frame.map(Result::unwrap));
-        }
-    }
-
-    /// The events there are now.
-    pub fn ready(&mut self) -> Vec<Event> {
-        while !self.ended
-            && let Some(frame) = tokio::task::unconstrained(self.body.frame()).now_or_never()
-        {
-            self.take_frame(frame.map(Result::unwrap));
-        }
-        std::iter::from_fn(|| self.take_line()).collect()
-    }
-
-    /// All events until the server ends the watch.
-    pub async fn until_end(mut self) -> Vec<Event> {
-        let mut events = Vec::new();
-        while let Some(event) = self.next_or_end().await {
-            events.push(event);
-        }
-        assert!(self.unread.is_empty(), "a watch ends behind a whole line");
-        events
-    }
-
-    fn take_frame(&mut self, frame: Option<Frame<Bytes>>) {
-        match frame {
-            Some(frame) => self.unread.extend_from_slice(&frame.into_data().unwrap()),
-            None => self.ended = true,
-        }
-    }
-
-    fn take_line(&mut self) -> Option<Event> {
-        let end = self.unread.iter().position(|byte| *byte == b'\n')?;
-        let line: Vec<u8> = self.unread.drain(..=end).collect();
-        let mut event: Value = serde_json::from_slice(&line).unwrap();
-        Some(Event { word: event["type"].as_str().unwrap().to_owned(), object: event["object"].take() })
     }
 }

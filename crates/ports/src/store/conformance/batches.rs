@@ -159,6 +159,26 @@ pub fn a_batch_of_checks_takes_no_revision(subject: &impl Subject) {
     });
 }
 
+/// Also when what is there, or the deletion of what was there, is of the same group of batches.
+pub fn a_batch_can_need_a_kind_to_have_no_objects(subject: &impl Subject) {
+    let world = World::new(subject);
+    run(async {
+        let store = world.open();
+        assert_eq!(verdict(&store, "", Precondition::NoneOfKind).await, Ok(()));
+        commit(&store, create(&task("a"), "1")).await;
+        assert_eq!(verdict(&store, "", Precondition::NoneOfKind).await, Err(Some(Revision(1))));
+        let none = |key| Check { key, expect: Precondition::NoneOfKind };
+        let guarded = |kind, write| Batch { checks: vec![none(kind)], writes: vec![write] };
+        let (gone, made, late) = tokio::join!(
+            store.commit(Batch::of(delete(&task("a")))),
+            store.commit(guarded(task(""), create(&job("b"), "1"))),
+            store.commit(guarded(job(""), create(&task("c"), "1"))),
+        );
+        assert!(gone.is_ok() && made.is_ok());
+        assert!(matches!(late, Err(CommitError::Conflict { found: Some(_), .. })));
+    });
+}
+
 /// Also when the deletion is read back, and when its revision has more digits.
 pub fn a_deletion_shows_the_last_version_at_its_own_revision(subject: &impl Subject) {
     let world = World::new(subject);

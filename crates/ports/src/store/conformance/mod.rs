@@ -65,6 +65,7 @@ macro_rules! store_conformance {
             a_refused_batch_changes_nothing
             an_object_is_written_once_in_a_batch
             a_batch_of_checks_takes_no_revision
+            a_batch_can_need_a_kind_to_have_no_objects
             a_deletion_shows_the_last_version_at_its_own_revision
             a_restart_gives_the_same_objects_byte_for_byte
             all_acknowledged_commits_of_many_callers_are_there

@@ -1,15 +1,16 @@
-//! One request on a part of a task: who asks for what, and how the task is read and changed.
+//! One request on a part of an object: who asks for what, and how the object is read and changed.
 
 use std::sync::Arc;
 
 use hyper::HeaderMap;
 use muster_ports::store::{Batch, CommitError, Key, Precondition, Stored, Write};
 use muster_types::Task;
+use serde::de::DeserializeOwned;
 
 use crate::access::User;
 use crate::api::Api;
 use crate::encode::Encoded;
-use crate::kind::{Kind, KindInfo};
+use crate::kind::{AnyObject, Kind, KindInfo};
 use crate::options::Options;
 use crate::query::Query;
 use crate::refusal::{Causes, Refusal};
@@ -17,15 +18,15 @@ use crate::refusal::{Causes, Refusal};
 /// Times a change is made again because somebody else was faster.
 const TRIES: usize = 32;
 
-/// A request on a part of a task, read and authorized.
-pub struct TaskCall {
+/// A request on a part of an object, read and authorized.
+pub struct PartCall {
     /// The server.
     pub api: Arc<Api>,
-    /// The kind Task.
+    /// The kind of the object: Task, or a declared one.
     pub kind: Arc<dyn Kind>,
-    /// Namespace of the task.
+    /// Namespace of the object; empty for kinds without namespaces.
     pub namespace: String,
-    /// Name of the task.
+    /// Name of the object.
     pub name: String,
     /// What is to be done.
     pub verb: &'static str,
@@ -43,24 +44,29 @@ pub struct TaskCall {
     pub headers: HeaderMap,
 }
 
-impl TaskCall {
+impl PartCall {
     /// What the kind is called.
     pub fn info(&self) -> &KindInfo {
         self.kind.info()
     }
 
-    /// The key of the task.
+    /// The key of the object.
     pub fn key(&self) -> Key {
         Key::new(&self.info().resource, &self.namespace, &self.name)
     }
 
     /// The task as it is stored.
     pub fn read(&self) -> Result<(Arc<Stored>, Task), Refusal> {
+        self.read_object()
+    }
+
+    /// The object as it is stored.
+    pub fn read_object<O: DeserializeOwned>(&self) -> Result<(Arc<Stored>, O), Refusal> {
         let stored = self.api.store.get(&self.key());
         let stored = stored.ok_or_else(|| Refusal::not_found(self.info(), &self.name))?;
-        let task = serde_json::from_slice(stored.json())
-            .map_err(|error| Refusal::internal(format!("the stored task cannot be read: {error}")))?;
-        Ok((stored, task))
+        let object = serde_json::from_slice(stored.json())
+            .map_err(|error| Refusal::internal(format!("the stored object cannot be read: {error}")))?;
+        Ok((stored, object))
     }
 
     /// The task as it is stored, if it is still the one with this uid.
@@ -68,22 +74,22 @@ impl TaskCall {
         self.read().ok().map(|(_, task)| task).filter(|task| task.metadata.uid == uid)
     }
 
-    /// Changes the task and stores it, over and over until nobody else was faster. A dry run stores nothing.
-    pub async fn change<T>(
+    /// Changes the object and stores it, over and over until nobody else was faster. A dry run stores nothing.
+    pub async fn change<O: AnyObject + DeserializeOwned, T>(
         &self,
-        edit: impl Fn(&mut Task) -> Result<T, Refusal>,
-    ) -> Result<(Task, T), Refusal> {
+        edit: impl Fn(&mut O) -> Result<T, Refusal>,
+    ) -> Result<(O, T), Refusal> {
         for _ in 0..TRIES {
-            let (stored, mut task) = self.read()?;
-            let outcome = edit(&mut task)?;
-            let encoded = Encoded::new(&mut task)?;
+            let (stored, mut object) = self.read_object()?;
+            let outcome = edit(&mut object)?;
+            let encoded = Encoded::new(&mut object)?;
             if encoded.same_as(&stored) || self.options.dry_run {
-                return Ok((task, outcome));
+                return Ok((object, outcome));
             }
             let (key, expect) = (self.key(), Precondition::At(stored.revision));
             let write = Write::Put { key, expect, draft: encoded.into_draft()? };
             match self.api.store.commit(Batch::of(write)).await {
-                Ok(_) => return Ok((task, outcome)),
+                Ok(_) => return Ok((object, outcome)),
                 Err(CommitError::Conflict { .. }) => {}
                 Err(error) => return Err(Refusal::of_commit(&error, self.info(), &self.name)),
             }
@@ -98,7 +104,7 @@ impl TaskCall {
         Refusal::invalid(self.info(), &self.name, causes)
     }
 
-    /// 409: not in the state the task is in.
+    /// 409: not in the state the object is in.
     pub fn conflict(&self, why: impl std::fmt::Display) -> Refusal {
         Refusal::conflict(self.info(), &self.name, why)
     }
