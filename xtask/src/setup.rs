@@ -46,7 +46,7 @@ pub struct Tool {
     locate: fn(&Tool, &Path) -> Result<PathBuf>,
 }
 
-static TOOLS: [Tool; 7] = [
+static TOOLS: [Tool; 10] = [
     Tool {
         name: "kubectl 1.37",
         variable: "MUSTER_KUBECTL",
@@ -64,6 +64,24 @@ static TOOLS: [Tool; 7] = [
         variable: "MUSTER_PYTHON",
         need: Need::Tests { word: "python" },
         locate: locate_python,
+    },
+    Tool {
+        name: "RabbitMQ",
+        variable: "MUSTER_RABBITMQ",
+        need: Need::Tests { word: "real_broker" },
+        locate: locate_rabbitmq,
+    },
+    Tool {
+        name: "Redis",
+        variable: "MUSTER_REDIS",
+        need: Need::Tests { word: "real_broker" },
+        locate: locate_redis,
+    },
+    Tool {
+        name: "Mosquitto",
+        variable: "MUSTER_MOSQUITTO",
+        need: Need::Tests { word: "real_broker" },
+        locate: locate_mosquitto,
     },
     Tool {
         name: "kube-apiserver",
@@ -260,6 +278,27 @@ fn locate_python(tool: &Tool, cache: &Path) -> Result<PathBuf> {
     })
     .with_context(|| or_set(tool))?;
     Ok(python)
+}
+
+fn locate_rabbitmq(tool: &Tool, _: &Path) -> Result<PathBuf> {
+    // What is in the path asks who calls it; this is what it calls.
+    installed(tool, Path::new("/usr/lib/rabbitmq/bin/rabbitmq-server"), &["rabbitmq-server"])
+}
+
+fn locate_redis(tool: &Tool, _: &Path) -> Result<PathBuf> {
+    installed(tool, Path::new("/usr/bin/redis-server"), &["redis-server"])
+}
+
+fn locate_mosquitto(tool: &Tool, _: &Path) -> Result<PathBuf> {
+    installed(tool, Path::new("/usr/sbin/mosquitto"), &["mosquitto", "mosquitto-clients"])
+}
+
+/// A program that needs its packages installed on the machine.
+fn installed(tool: &Tool, program: &Path, packages: &[&str]) -> Result<PathBuf> {
+    if !run::is_executable(program) {
+        install_on_machine(packages).with_context(|| or_set(tool))?;
+    }
+    executable(program, tool.variable)
 }
 
 fn locate_kube_apiserver(_: &Tool, cache: &Path) -> Result<PathBuf> {

@@ -11,6 +11,7 @@ mod queue_args;
 mod report_args;
 mod resource_args;
 mod schedule_args;
+mod sink_args;
 mod task_args;
 
 use std::net::IpAddr;
@@ -30,6 +31,7 @@ pub use queue_args::QueueArgs;
 pub use report_args::{BucketCommand, ReportAdd, ReportArgs, ReportCommand};
 pub use resource_args::ResourceArgs;
 pub use schedule_args::{ScheduleCommand, ScheduleTimes};
+pub use sink_args::SinkCommand;
 pub use task_args::{MadeOutput, RunArgs, SubmitArgs, TaskArgs};
 
 /// The control plane for work that ends.
@@ -123,6 +125,9 @@ pub enum Command {
     /// Show the times of a schedule, make a run now, or make runs for times in the past
     #[command(subcommand, after_help = examples::SCHEDULE)]
     Schedule(ScheduleCommand),
+    /// Show, test, pause, resume and replay event sinks, where messages about changes go
+    #[command(subcommand, after_help = examples::SINK)]
+    Sink(SinkCommand),
     /// Show what an adapter would do on a managed resource
     #[command(subcommand, after_help = examples::ADAPTER)]
     Adapter(AdapterCommand),
@@ -229,13 +234,13 @@ pub struct UpArgs {
     /// Serve plain HTTP on any address: everybody on the network can read tokens
     #[arg(long)]
     pub insecure_http: bool,
-    /// What this server does: api, engine
+    /// What this server does: api, engine, relay
     #[arg(
         long,
         value_name = "ROLE",
         env = "MUSTER_ROLES",
         value_delimiter = ',',
-        default_value = "api,engine"
+        default_value = "api,engine,relay"
     )]
     pub roles: Vec<ServerRole>,
     #[command(flatten)]
@@ -255,6 +260,8 @@ pub enum ServerRole {
     Api,
     /// Start and watch tasks
     Engine,
+    /// Tell event sinks about changes
+    Relay,
 }
 
 /// Limits of the server.
@@ -279,6 +286,9 @@ pub struct LimitArgs {
     /// Age of the oldest change that can be watched
     #[arg(long, value_name = "DURATION", default_value = "1h")]
     pub history_age: Duration,
+    /// Changes that are kept for an event sink that does not keep up
+    #[arg(long, value_name = "COUNT", default_value_t = 2_000_000)]
+    pub relay_backlog: usize,
     /// How often a watch says where it is
     #[arg(long, value_name = "DURATION", default_value = "1m")]
     pub bookmark_interval: Duration,

@@ -17,6 +17,7 @@ use muster_blobs::LocalBlobs;
 use muster_engine::engine::{Engine, Outside};
 use muster_engine::files::Keeper;
 use muster_engine::questions::{Explainer, Question};
+use muster_engine::relay;
 use muster_engine::resources::{Resources, Settings as ResourceSettings, run as run_resources};
 use muster_engine::run::run as run_engine;
 use muster_engine::schedules::run as run_schedules;
@@ -27,8 +28,9 @@ use muster_ports::blobs::Blobs;
 use muster_ports::clock::{Clock, SystemClock};
 use muster_ports::logs::{AllLogs, KeptLogs, Logs};
 use muster_ports::runtime::{Fact, Handle, Runtime};
-use muster_ports::store::{History, LogError, Store};
+use muster_ports::store::{History, LogError, Revision, Store};
 use muster_ports::telemetry::Telemetry;
+use muster_relay_sinks::SinkMaker;
 use muster_runtime_process::ProcessRuntime;
 use muster_store_sql::SqliteLog;
 use muster_tasks::capacity::Capacity;
@@ -58,6 +60,8 @@ pub struct Options<'a> {
     pub limits: &'a LimitArgs,
     /// Whether it runs tasks.
     pub engine: Option<EngineOptions>,
+    /// Whether it tells event sinks about changes.
+    pub relay: bool,
 }
 
 /// How tasks are run.
@@ -123,6 +127,7 @@ pub struct Server {
     workflows: Option<JoinHandle<()>>,
     schedules: Option<JoinHandle<()>>,
     resources: Option<JoinHandle<()>>,
+    relay: Option<JoinHandle<()>>,
 }
 
 impl Server {
@@ -148,6 +153,12 @@ impl Server {
             explain: None,
             telemetry: Telemetry::default(),
         };
+        let relay_outside = relay::Outside {
+            store: store.clone(),
+            clock: clock.clone(),
+            sinks: Arc::new(SinkMaker::new(data.folder("sinks")?, |name| std::env::var(name).ok())),
+            telemetry: parts.telemetry.clone(),
+        };
         let (engine, parts) = match &options.engine {
             None => (None, parts),
             Some(wanted) => {
@@ -169,8 +180,22 @@ impl Server {
         let schedules = maker.map(|_| tokio::spawn(run_schedules(store.clone(), clock.clone())));
         let resources = maker.map(|wanted| start_resources(&wanted.resources, &store, &clock));
         let engine = engine.map(|engine| tokio::spawn(engine.run()));
+        let relay =
+            options.relay.then(|| tokio::spawn(relay::run(relay_outside, relay_settings(options.limits))));
         let serving = tokio::spawn(serve(api, listener, listening, shutdown.clone()));
-        Ok(Self { url, admin, store, shutdown, serving, garbage, engine, workflows, schedules, resources })
+        Ok(Self {
+            url,
+            admin,
+            store,
+            shutdown,
+            serving,
+            garbage,
+            engine,
+            workflows,
+            schedules,
+            resources,
+            relay,
+        })
     }
 
     /// What asks it to stop.
@@ -183,7 +208,7 @@ impl Server {
         self.serving.await.context("the API server ended badly")?;
         self.shutdown.request();
         self.garbage.await.context("the garbage collector ended badly")?;
-        let makers = self.workflows.into_iter().chain(self.schedules).chain(self.resources);
+        let makers = self.workflows.into_iter().chain(self.schedules).chain(self.resources).chain(self.relay);
         for running in self.engine.into_iter().chain(makers) {
             // Attempts end with the engine; their tasks are tried again by the next server.
             running.abort();
@@ -380,7 +405,17 @@ fn open_store(data: &DataDir, limits: &LimitArgs) -> anyhow::Result<Store> {
         max_age: limits.history_age.as_std(),
         ..History::default()
     };
-    Ok(Store::open(log, history, SystemClock)?)
+    let relay = relay_settings(limits);
+    let hold = Some((relay::START_HOLD, relay.hold(Revision::ZERO)));
+    let store = Store::open_holding(log, history, SystemClock, hold)?;
+    relay::hold_for_sinks(&store, &relay);
+    Ok(store)
+}
+
+/// How the relay works. Whoever has the store open has the database locked: no other holder of leases can be alive, so
+/// they are all the same one.
+fn relay_settings(limits: &LimitArgs) -> relay::Settings {
+    relay::Settings { max_held_changes: limits.relay_backlog, ..relay::Settings::default() }
 }
 
 fn settings(limits: &LimitArgs) -> Settings {

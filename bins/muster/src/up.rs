@@ -32,7 +32,8 @@ async fn up(data: &DataDir, args: &UpArgs) -> anyhow::Result<()> {
             .with_pods(&args.pods)
             .resources(args.resources.clone())
     });
-    let options = Options { listen: &args.listen, tls: Some(args), limits: &args.limits, engine };
+    let relay = args.roles.contains(&ServerRole::Relay);
+    let options = Options { listen: &args.listen, tls: Some(args), limits: &args.limits, engine, relay };
     let server = Server::start(data, &options).await?;
     stop_on_signals(server.shutdown())?;
     announce(data, &server.url);

@@ -108,6 +108,11 @@ impl Edit {
         self.becomes = Becomes::Deleted;
     }
 
+    /// The revision it is changed from.
+    pub fn revision(&self) -> Revision {
+        self.before
+    }
+
     /// True if there is something to write.
     pub fn is_changed(&self) -> bool {
         self.becomes != Becomes::Unchanged

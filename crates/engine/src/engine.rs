@@ -44,6 +44,7 @@ use crate::readiness::Readiness;
 use crate::settings::{Ahead, Settings};
 use crate::start::start;
 use crate::telemetry::{Pass, tell};
+use crate::writes::is_untold;
 
 /// Where tasks are kept.
 const TASKS: &str = "tasks.muster.dev";
@@ -250,6 +251,13 @@ impl Engine {
             let Some(edit) = edits.edit(&path).filter(|edit| !edit.is_changed()) else { continue };
             let life = Life::of(&edit.task);
             let due = life.due(&self.settings.reap).filter(|(at, _)| *at <= second);
+            let is_let_go = matches!(due, Some((_, Reap::Delete | Reap::Release)));
+            if is_let_go && is_untold(&self.outside.store, edit.revision()) {
+                if let Some(uid) = parse_uid(&edit.task.metadata.uid) {
+                    self.due.set(uid, &path, Some(second + 1));
+                }
+                continue;
+            }
             match due.map(|(_, what)| what) {
                 Some(Reap::Expire) => {
                     if end(edit, &self.settings, |task| progress::expire(task, now)) {

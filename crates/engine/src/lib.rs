@@ -16,6 +16,7 @@ pub mod files;
 pub mod questions;
 mod read_briefs;
 mod readiness;
+pub mod relay;
 pub mod resources;
 pub mod run;
 pub mod runtimes;

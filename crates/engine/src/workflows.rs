@@ -26,6 +26,8 @@ use muster_types::task_group::TaskGroupSpec;
 use edits::deletion;
 use entries::{GroupEntry, JobEntry};
 use queue::Queue;
+
+use crate::writes::is_untold;
 pub use run::run;
 
 /// Members that are made, submitted or ended at once for one group.
@@ -115,6 +117,10 @@ impl Workflows {
                 self.due.insert((at, due));
                 break;
             }
+            if self.is_untold(&due) {
+                self.due.insert((Millis(now.0 + REFUSED_PAUSE), due));
+                continue;
+            }
             match due {
                 Due::LookAtGroup(uid) => self.dirty_groups.push(&uid),
                 Due::LookAtJob(uid) => self.dirty_jobs.push(&uid),
@@ -130,6 +136,17 @@ impl Workflows {
                 }
             }
         }
+    }
+
+    /// True if something is to be deleted that a sink has not confirmed yet.
+    fn is_untold(&self, due: &Due) -> bool {
+        let key = match due {
+            Due::LookAtGroup(_) | Due::LookAtJob(_) => None,
+            Due::GroupEndOfLife(uid) => self.groups.get(uid).map(|entry| &entry.key),
+            Due::JobEndOfLife(uid) => self.jobs.get(uid).map(|entry| &entry.key),
+        };
+        let stored = key.and_then(|key| self.store.get(key));
+        stored.is_some_and(|stored| is_untold(&self.store, stored.revision))
     }
 
     /// Deletes something whose time is over. What belongs to it is collected as garbage.

@@ -1,7 +1,7 @@
 //! The writes of whole objects, as all loops make them.
 
 use muster_ports::clock::Millis;
-use muster_ports::store::{Draft, Key, Precondition, Stored, Write};
+use muster_ports::store::{Draft, Key, Precondition, Revision, Store, Stored, Write};
 use muster_types::{Object, Resource};
 
 /// The write that stores an object.
@@ -22,4 +22,9 @@ pub fn delete<S: Resource>(key: Key, stored: &Stored, mut object: Object<S>, now
     }
     object.metadata.deletion_timestamp = Some(now.to_timestamp());
     put(key, expect, &mut object)
+}
+
+/// True if an object changed so lately that a sink has not confirmed it yet: nothing is let go before it was told.
+pub fn is_untold(store: &Store, revision: Revision) -> bool {
+    store.held_after().is_some_and(|told| revision > told)
 }

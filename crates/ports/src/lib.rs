@@ -1,6 +1,6 @@
 //! What the control plane needs from the outside, as few and coarse contracts.
 //!
-//! Is: the contracts of store, runtimes, files and clock, their in-memory fakes, and the conformance suites every adapter passes.
+//! Is: the contracts of store, runtimes, files, publishers and clock, their in-memory fakes, and the conformance suites every adapter passes.
 //! Is not: a place for decisions, nor for anything that talks to a disk or a network.
 //!
 //! Start here: [`store::Store`].
@@ -12,6 +12,7 @@ pub mod clock;
 pub mod explain;
 pub mod logs;
 pub mod outbound;
+pub mod publisher;
 pub mod runtime;
 pub mod store;
 pub mod telemetry;

@@ -10,6 +10,7 @@ fn api_resources_lists_every_kind_with_its_short_name() {
         ["adapters", "madapter", "muster.dev/v1alpha1", "true", "Adapter"],
         ["addons", "maddon", "muster.dev/v1alpha1", "true", "Addon"],
         ["applications", "mapp", "muster.dev/v1alpha1", "true", "Application"],
+        ["eventsinks", "msink", "muster.dev/v1alpha1", "true", "EventSink"],
         ["extensions", "mext", "muster.dev/v1alpha1", "true", "Extension"],
         ["jobs", "mjob", "muster.dev/v1alpha1", "true", "Job"],
         ["resourcetypes", "mrt", "muster.dev/v1alpha1", "false", "ResourceType"],
@@ -34,7 +35,7 @@ fn api_resources_wide_shows_verbs_and_category() {
 fn api_resources_can_be_chosen_by_category() {
     let listed = Kubectl::current().ok("api-resources --categories=muster -o name");
     let names: Vec<_> = listed.lines().collect();
-    assert_eq!(names.len(), 11, "{names:?}");
+    assert_eq!(names.len(), 12, "{names:?}");
     assert!(names.iter().all(|name| name.ends_with(".muster.dev")), "{names:?}");
 }
 

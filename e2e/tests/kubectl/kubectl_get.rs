@@ -241,6 +241,7 @@ fn get_of_every_kind_shows_its_own_columns() {
         ("TaskTemplate", "{template: {spec: {kind: analyzer}}}".to_owned()),
         ("TaskGroup", "{tasks: [{spec: {kind: analyzer}}]}".to_owned()),
         ("Job", "{taskGroups: [{name: a, tasks: [{spec: {kind: analyzer}}]}]}".to_owned()),
+        ("EventSink", "{file: {path: a}}".to_owned()),
         ("Schedule", "{schedulePolicy: {timeSpec: R/PT1H}, template: {spec: {kind: analyzer}}}".to_owned()),
     ] {
         kubectl.given(manifest(kind, "{name: x}", &spec)).ok("create -f -");
@@ -256,6 +257,8 @@ fn get_of_every_kind_shows_its_own_columns() {
         columns(&heading("jobs.muster.dev")),
         ["NAME", "STATE", "GROUPS", "PROGRESS", "FAILED", "AGE"]
     );
+    let sink = ["NAME", "SORT", "PROFILE", "CONNECTED", "CONFIRMED", "BACKLOG", "LAG", "AGE"];
+    assert_eq!(columns(&heading("eventsinks")), sink);
     let schedule = ["NAME", "TIMES", "ZONE", "SUSPENDED", "ACTIVE", "LAST", "NEXT", "AGE"];
     assert_eq!(columns(&heading("schedules")), schedule);
 }

@@ -1,7 +1,7 @@
 //! Programs from Debian packages, unpacked privately so that nothing on the machine is replaced.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -36,9 +36,37 @@ pub fn install_on_machine(packages: &[&str]) -> Result<()> {
     require_apt()?;
     refresh_lists()?;
     println!("==> installing {}", packages.join(" "));
+    let _quiet = StartNothing::take()?;
     let mut install = apt_get();
     install.args(["install", "-y", "--no-install-recommends"]).args(packages);
     run::retry("installing packages", PAUSE, || run::quietly(&mut install)).map(drop)
+}
+
+/// What asks whether services may start; as long as this is there, it says no.
+const POLICY: &str = "/usr/sbin/policy-rc.d";
+
+/// Keeps services of packages from starting while they are installed: tests start their own.
+struct StartNothing {
+    ours: bool,
+}
+
+impl StartNothing {
+    fn take() -> Result<Self> {
+        if Path::new(POLICY).exists() {
+            return Ok(Self { ours: false });
+        }
+        fs::write(POLICY, "#!/bin/sh\nexit 101\n").with_context(|| format!("cannot write {POLICY}"))?;
+        fs::set_permissions(POLICY, fs::Permissions::from_mode(0o755))?;
+        Ok(Self { ours: true })
+    }
+}
+
+impl Drop for StartNothing {
+    fn drop(&mut self) {
+        if self.ours {
+            drop(fs::remove_file(POLICY));
+        }
+    }
 }
 
 fn require_apt() -> Result<()> {

@@ -174,6 +174,18 @@ Examples:
   muster adapter dry-run -f adapters.yaml --name dns --resource cluster/blue";
 
 /// Of `schedule`.
+pub const SINK: &str = "\
+Examples:
+  muster sink list -A                          the sinks of all namespaces, with backlog and lag
+  muster sink describe rabbit                  how far it is, and what stands in the way
+  muster sink test rabbit                      send one test message and wait for its confirmation
+  muster sink pause rabbit                     send nothing for now
+  muster sink resume rabbit                    go on
+  muster sink replay rabbit --from 1200        send again what was committed behind revision 1200
+  muster sink replay rabbit --from 2026-11-15T12:00:00Z
+
+A message that is sent again has the same id. Sinks are made with `muster apply`; see docs/reference/messages.md.";
+
 pub const SCHEDULE: &str = "\
 Examples:
   muster schedule preview nightly                        the next 20 times, in its zone and in UTC (-c COUNT)

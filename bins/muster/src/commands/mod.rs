@@ -21,6 +21,7 @@ mod retry_job;
 mod run;
 mod schedule;
 mod session;
+mod sink;
 mod submit;
 mod targets;
 mod task_names;
@@ -72,6 +73,7 @@ pub fn carry_out(globals: &Globals, command: Command) -> anyhow::Result<ExitCode
             Command::Delete(args) => delete::run(globals, &args).await,
             Command::Adapter(command) => adapter::run(globals, &command).await,
             Command::Schedule(command) => schedule::run(globals, &command).await,
+            Command::Sink(command) => sink::run(globals, command).await,
             Command::Kubeconfig(args) => kubeconfig::run(globals, &args),
             Command::Token(command) => token::run(globals, command).await,
             Command::Completion { shell } => completion::run(shell),

@@ -47,7 +47,7 @@ fn an_error_names_its_place_and_the_other_objects_are_applied() {
     let starts = [
         "error: many.yaml, document 2: apiVersion is missing",
         "error: many.yaml, document 3: not valid YAML: ",
-        "error: many.yaml, document 4: the server has no kind Tsk in muster.dev/v1alpha1; it has Addon, ",
+        "error: many.yaml, document 4: the server has no kind Tsk in muster.dev/v1alpha1; it has Adapter, ",
         "error: many.yaml, document 5: task.muster.dev/c: ",
         "error: 4 of 6 objects failed",
     ];

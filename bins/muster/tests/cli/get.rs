@@ -91,7 +91,7 @@ fn what_is_not_there_is_named_and_the_rest_is_shown() {
     let said = served.muster(&["get", "tsks"]);
     assert_eq!(said.code, 1);
     assert!(
-        said.err.starts_with("error: the server has no resource \"tsks\"; it has addons, "),
+        said.err.starts_with("error: the server has no resource \"tsks\"; it has adapters, "),
         "{}",
         said.err
     );

@@ -20,6 +20,7 @@ mod report;
 mod retry;
 mod run;
 mod schedule;
+mod sink;
 mod submit;
 mod token;
 mod up;

@@ -15,7 +15,7 @@ use muster_workflows::trigger::is_handled;
 use super::Names;
 use super::entry::{Entry, RunKey};
 use super::run_brief::RunBrief;
-use crate::writes::{delete, put};
+use crate::writes::{delete, is_untold, put};
 
 /// Names tried for a run.
 const NAME_TRIES: u32 = 8;
@@ -84,9 +84,16 @@ pub fn make(
     }
     let mut batches = if writes.is_empty() { Vec::new() } else { vec![Batch { checks: Vec::new(), writes }] };
     let forgotten = choose_forgotten(&schedule.spec, entry.ended.iter());
-    batches.extend(forgotten.iter().filter_map(|run| forget(store, names, &run.key, now)).map(Batch::of));
+    let untold = |run: &RunKey| {
+        let stored = store.get(&key_of(names, run.kind, &run.path));
+        stored.is_some_and(|stored| is_untold(store, stored.revision))
+    };
+    let (later, at_once): (Vec<_>, Vec<_>) = forgotten.into_iter().partition(|run| untold(&run.key));
+    batches.extend(at_once.iter().filter_map(|run| forget(store, names, &run.key, now)).map(Batch::of));
+    let again = (!later.is_empty()).then(|| Timestamp::from_second(now.to_timestamp().as_second() + 1));
     let waits_for = missing.is_some().then(|| Template::path(&schedule)).flatten();
-    Ok(Made { path: stored.path.clone(), batches, runs, wake_at: plan.wake_at, waits_for })
+    let wake_at = plan.wake_at.into_iter().chain(again).min();
+    Ok(Made { path: stored.path.clone(), batches, runs, wake_at, waits_for })
 }
 
 /// What runs are made of.

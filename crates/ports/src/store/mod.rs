@@ -33,6 +33,6 @@ pub use log::{Forget, Header, Log, LogError, Row};
 pub use memory_log::MemoryLog;
 pub use object::{Change, Draft, Revision, Stored};
 pub use snapshot::Snapshot;
-pub use state::History;
+pub use state::{History, Hold};
 pub use watch::{Page, Watch, WatchError, WatchScope};
 pub use writer::Store;

@@ -38,6 +38,18 @@ impl Default for History {
     }
 }
 
+/// A reader that must not miss a change: what lies behind its place is remembered beyond the limits of the history, up to
+/// limits of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hold {
+    /// Everything up to here may be forgotten.
+    pub after: Revision,
+    /// At most this many changes are remembered for it.
+    pub max_changes: usize,
+    /// At most this much memory for versions that are no longer current, about.
+    pub max_bytes: usize,
+}
+
 pub(super) struct State {
     pub revision: Revision,
     /// Changes up to this one are forgotten.
@@ -47,6 +59,8 @@ pub(super) struct State {
     topics: BTreeMap<ResourceName, Topic>,
     history: VecDeque<Arc<Change>>,
     history_bytes: usize,
+    /// By the name of whoever holds.
+    holds: BTreeMap<String, Hold>,
     wake: watch::Sender<Revision>,
     closed: bool,
 }
@@ -83,6 +97,7 @@ impl State {
             topics: BTreeMap::new(),
             history: VecDeque::new(),
             history_bytes: 0,
+            holds: BTreeMap::new(),
             wake: watch::Sender::new(Revision::ZERO),
             closed: false,
         }
@@ -129,6 +144,33 @@ impl State {
         self.history.push_back(change);
     }
 
+    /// Begins, moves or ends a hold.
+    pub fn hold(&mut self, name: &str, hold: Option<Hold>) {
+        match hold {
+            Some(hold) => drop(self.holds.insert(name.to_owned(), hold)),
+            None => drop(self.holds.remove(name)),
+        }
+    }
+
+    /// Behind this nothing may be forgotten, if anybody holds anything.
+    pub fn held_after(&self) -> Option<Revision> {
+        self.holds.values().map(|hold| hold.after).min()
+    }
+
+    /// True if somebody holds a change. Whoever holds more than its limits allow loses it.
+    fn is_held(&mut self, revision: Revision) -> bool {
+        let (changes, bytes) = (self.history.len(), self.history_bytes);
+        let mut held = false;
+        for hold in self.holds.values_mut().filter(|hold| hold.after < revision) {
+            if changes <= hold.max_changes && bytes <= hold.max_bytes {
+                held = true;
+            } else {
+                hold.after = revision;
+            }
+        }
+        held
+    }
+
     /// Drops what no longer fits the limits, at most `most` changes, and returns it.
     pub fn trim(&mut self, limits: History, now: Millis, most: usize) -> Vec<Arc<Change>> {
         let max_age = i64::try_from(limits.max_age.as_millis()).unwrap_or(i64::MAX);
@@ -139,6 +181,7 @@ impl State {
             && (self.history.len() > limits.max_changes
                 || self.history_bytes > limits.max_bytes
                 || first.at.0 < oldest)
+            && !self.is_held(self.history.front().map_or(Revision::ZERO, |first| first.revision()))
             && let Some(change) = self.history.pop_front()
         {
             self.history_bytes -= history_bytes(&change);

@@ -24,7 +24,7 @@ use super::log::{Forget, Log, LogError};
 use super::object::{Change, Revision, Stored};
 use super::order::Pending;
 use super::snapshot::Snapshot;
-use super::state::{History, State};
+use super::state::{History, Hold, State};
 use super::watch::{Page, Watch, WatchError, WatchScope};
 use crate::clock::{Clock, Millis};
 
@@ -82,7 +82,21 @@ impl fmt::Debug for Store {
 impl Store {
     /// Loads the log and starts a writer thread.
     pub fn open(log: impl Log, history: History, clock: impl Clock) -> Result<Self, LogError> {
-        let (state, writer) = Writer::load(Box::new(log), history, Box::new(clock))?;
+        Self::open_holding(log, history, clock, None)
+    }
+
+    /// The same; from the first moment on, everything that is remembered is held under a name. Whoever knows better what is
+    /// needed says so and lets go of it.
+    pub fn open_holding(
+        log: impl Log,
+        history: History,
+        clock: impl Clock,
+        hold: Option<(&str, Hold)>,
+    ) -> Result<Self, LogError> {
+        let (mut state, writer) = Writer::load(Box::new(log), history, Box::new(clock))?;
+        if let Some((name, hold)) = hold {
+            state.hold(name, Some(Hold { after: state.compacted, ..hold }));
+        }
         let state = Arc::new(RwLock::new(state));
         let room = Arc::new(Semaphore::new(QUEUE));
         let (sender, receiver) = mpsc::channel();
@@ -134,6 +148,16 @@ impl Store {
     /// further back.
     pub fn compacted(&self) -> Revision {
         self.shared.state.read().compacted
+    }
+
+    /// Begins or moves a hold: no change behind it is forgotten, within its limits. `None` ends it.
+    pub fn hold(&self, name: &str, hold: Option<Hold>) {
+        self.shared.state.write().hold(name, hold);
+    }
+
+    /// Behind this nothing may be forgotten, if anybody holds anything.
+    pub fn held_after(&self) -> Option<Revision> {
+        self.shared.state.read().held_after()
     }
 
     /// One object.

@@ -15,6 +15,7 @@ mod planner;
 mod plot;
 mod pods;
 mod process;
+mod relay;
 mod report;
 mod resources;
 mod resources_server;
@@ -33,6 +34,7 @@ const USAGE: &str = "usage: bench NAME [--quick] [--no-write]
   schedules  100 000 schedules, 20 000 of them due in the same second
   pods     2 000 tasks as pods of a real API server, beside the cluster's own Job controller
   resources  reports, conditions, expressions and the sentinel of managed resources
+  relay    messages to RabbitMQ from committed changes, beside a bare publisher
   backlog  what a queue of up to a million tasks costs
   plan     the pure planner alone: placements per second
   creates  only the creates of one client count (--clients N, --count N), for a profiler
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Some("schedules") => schedules::run(has("--quick"), !has("--no-write")),
         Some("pods") => pods::run(has("--quick"), !has("--no-write")),
         Some("resources") => resources::run(has("--quick"), !has("--no-write")),
+        Some("relay") => relay::run(has("--quick"), !has("--no-write")),
         Some("backlog") => backlog::run(has("--quick"), !has("--no-write")),
         Some("plan") => planner::run(!has("--no-write")),
         Some("creates") => {

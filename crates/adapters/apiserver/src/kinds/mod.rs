@@ -4,6 +4,7 @@ mod adapter;
 mod addon;
 mod application;
 mod container;
+mod event_sink;
 mod extension;
 mod job;
 mod patterns;
@@ -18,6 +19,7 @@ mod task_update;
 use muster_types::adapter::AdapterSpec;
 use muster_types::addon::AddonSpec;
 use muster_types::application::ApplicationSpec;
+use muster_types::event_sink::EventSinkSpec;
 use muster_types::extension::ExtensionSpec;
 use muster_types::job::JobSpec;
 use muster_types::resource_type::ResourceTypeSpec;
@@ -36,6 +38,7 @@ pub fn registry() -> Registry {
         .with::<TaskGroupSpec>()
         .with::<JobSpec>()
         .with::<ScheduleSpec>()
+        .with::<EventSinkSpec>()
         .with::<TaskTemplateSpec>()
         .with::<TaskKindSpec>()
         .with::<AddonSpec>()

@@ -77,6 +77,18 @@ pub fn good_objects() -> Vec<(&'static str, Value)> {
             ),
         ),
         (
+            "eventsinks",
+            object(
+                "EventSink",
+                json!({
+                    "amqp": {"url": "amqp://u:${MUSTER_SINK_P}@broker:5672/%2f", "exchange": "e"}, "profile": "cloudevents",
+                    "mode": "binary", "sources": {"work": {"namespaces": ["*"]}}, "window": 10, "suspend": true,
+                    "filter": {"kinds": ["Task"], "transitions": ["failed"], "labels": {"a": "b"}},
+                    "journal": {"redis": {"url": "redis://localhost:6379/0", "key": "k"}},
+                }),
+            ),
+        ),
+        (
             "taskkinds",
             object(
                 "TaskKind",

@@ -53,6 +53,8 @@ mod rules;
 #[cfg(test)]
 mod server;
 #[cfg(test)]
+mod sinks;
+#[cfg(test)]
 mod statuses;
 #[cfg(test)]
 mod watching;

@@ -6,7 +6,7 @@ use super::Subject;
 use super::world::{
     World, all, commit, compact, create, delete, drain, json, listed, run, task, tasks, update, watched,
 };
-use crate::store::{Batch, History, Revision, Store, WatchError, WatchScope};
+use crate::store::{Batch, History, Hold, Revision, Store, WatchError, WatchScope};
 
 /// An object that is never touched again, and one that is updated `times` times.
 async fn busy_history(store: &Store, times: usize) {
@@ -32,6 +32,70 @@ pub fn compaction_by_count_keeps_the_newest_changes(subject: &impl Subject) {
         let rows: Vec<_> = world.rows().into_iter().map(|revision| revision.0).collect();
         assert_eq!(rows, [1, 17, 18, 19, 20, 21, 22]);
         assert_eq!(listed(&world.open(), &tasks()), before);
+    });
+}
+
+/// The slowest reader counts; when it lets go, what it held is forgotten.
+pub fn what_is_held_is_not_forgotten(subject: &impl Subject) {
+    let world = World::remembering(subject, 5);
+    let hold = |after| Some(Hold { after: Revision(after), max_changes: usize::MAX, max_bytes: usize::MAX });
+    run(async {
+        let store = world.open();
+        commit(&store, create(&task("busy"), "start")).await;
+        store.hold("slow", hold(3));
+        store.hold("quick", hold(9));
+        for number in 0..20 {
+            commit(&store, update(&task("busy"), &number.to_string())).await;
+        }
+        compact(&store).await;
+        assert_eq!((store.compacted(), store.held_after()), (Revision(3), Some(Revision(3))));
+        assert_eq!(watched(&store, &WatchScope::All, Revision(3)).unwrap().len(), 18);
+        store.hold("slow", None);
+        compact(&store).await;
+        assert_eq!(store.compacted(), Revision(9));
+        store.hold("quick", hold(12));
+        compact(&store).await;
+        assert_eq!(store.compacted(), Revision(12));
+        store.hold("quick", None);
+        compact(&store).await;
+        assert_eq!((store.compacted(), store.held_after()), (Revision(16), None));
+    });
+}
+
+/// Beyond its limits, it is as if nobody held anything: the reader is told when it watches.
+pub fn a_hold_has_limits(subject: &impl Subject) {
+    let world = World::remembering(subject, 5);
+    run(async {
+        let store = world.open();
+        commit(&store, create(&task("busy"), "start")).await;
+        let hold = Hold { after: Revision(1), max_changes: 10, max_bytes: usize::MAX };
+        store.hold("slow", Some(hold));
+        for number in 0..20 {
+            commit(&store, update(&task("busy"), &number.to_string())).await;
+        }
+        compact(&store).await;
+        assert!(store.compacted() > Revision(1) && store.compacted() == store.held_after().unwrap());
+        let gone = watched(&store, &WatchScope::All, Revision(1)).unwrap_err();
+        assert!(matches!(gone, WatchError::Gone { .. }));
+    });
+}
+
+/// So that whoever knows what is needed has the time to say so.
+pub fn a_store_can_be_opened_with_everything_held(subject: &impl Subject) {
+    let mut world = World::new(subject);
+    run(async {
+        let store = world.open();
+        busy_history(&store, 20).await;
+        drop(store);
+        world.history = History { max_changes: 5, ..world.history };
+        let hold = Hold { after: Revision::ZERO, max_changes: usize::MAX, max_bytes: usize::MAX };
+        let store = world.open_holding("start", hold);
+        compact(&store).await;
+        assert_eq!(store.compacted(), Revision::ZERO);
+        store.hold("reader", Some(Hold { after: Revision(4), ..hold }));
+        store.hold("start", None);
+        compact(&store).await;
+        assert_eq!(store.compacted(), Revision(4));
     });
 }
 

@@ -86,6 +86,9 @@ macro_rules! store_conformance {
             compaction_by_size_keeps_the_newest_changes
             compaction_removes_superseded_rows_and_deletions_only
             a_restart_in_the_middle_of_compaction_changes_nothing
+            what_is_held_is_not_forgotten
+            a_hold_has_limits
+            a_store_can_be_opened_with_everything_held
             a_lease_has_one_holder
             an_expired_lease_is_taken_over_with_a_larger_fence
             a_batch_of_a_former_holder_is_refused

@@ -9,8 +9,8 @@ use tokio::time::timeout;
 use super::Subject;
 use crate::clock::ManualClock;
 use crate::store::{
-    Batch, Change, CommitError, Committed, Draft, History, Key, Log, Precondition, ResourceName, Revision,
-    Row, Store, Watch, WatchError, WatchScope, Write,
+    Batch, Change, CommitError, Committed, Draft, History, Hold, Key, Log, Precondition, ResourceName,
+    Revision, Row, Store, Watch, WatchError, WatchScope, Write,
 };
 
 /// A test that takes longer hangs.
@@ -44,6 +44,12 @@ impl<'a, S: Subject> World<'a, S> {
     /// Opens the store. The one before is gone.
     pub fn open(&self) -> Store {
         Store::open(self.subject.open().unwrap(), self.history, self.clock.clone()).unwrap()
+    }
+
+    /// Opens the store with everything held.
+    pub fn open_holding(&self, name: &str, hold: Hold) -> Store {
+        let log = self.subject.open().unwrap();
+        Store::open_holding(log, self.history, self.clock.clone(), Some((name, hold))).unwrap()
     }
 
     pub fn open_inline(&self) -> Store {

@@ -1,0 +1,51 @@
+//! What is taken in of event sinks and what is not, and how they are shown.
+
+use serde_json::{Value, json};
+
+use crate::server::{Server, path};
+
+fn sink(name: &str, spec: &Value) -> Value {
+    json!({"apiVersion": "muster.dev/v1alpha1", "kind": "EventSink", "metadata": {"name": name}, "spec": spec})
+}
+
+#[tokio::test]
+async fn a_sink_that_cannot_be_is_refused_with_the_field() {
+    let server = Server::start().await;
+    let amqp = json!({"url": "amqp://broker"});
+    for (spec, field, why) in [
+        (json!({}), "spec.amqp", "one of amqp, webhook, mqtt and file"),
+        (json!({"amqp": amqp, "file": {"path": "a"}}), "spec.file", "only one of"),
+        (json!({"amqp": {"url": "http://broker"}}), "spec.amqp.url", "must begin with amqp:// or amqps://"),
+        (json!({"webhook": {"url": ""}}), "spec.webhook.url", "must begin with http:// or https://"),
+        (json!({"mqtt": {"url": "mqtt://b", "topic": "a/#"}}), "spec.mqtt.topic", "has no +"),
+        (json!({"file": {}}), "spec.file.path", "name the file"),
+        (json!({"amqp": amqp, "mode": "binary"}), "spec.mode", "profile cloudevents"),
+        (json!({"amqp": amqp, "window": 0}), "spec.window", "between 1 and"),
+        (json!({"amqp": {"url": "amqp://${HOME}"}}), "spec.amqp.url", "begin with MUSTER_SINK_"),
+        (json!({"amqp": {"url": "amqp://${MUSTER_SINK_A"}}), "spec.amqp.url", "ends with }"),
+        (
+            json!({"amqp": amqp, "sources": {"work": {"namespaces": ["A"]}}}),
+            "spec.sources.work.namespaces[0]",
+            "lower case",
+        ),
+        (
+            json!({"amqp": amqp, "journal": {"redis": {"url": "x"}}}),
+            "spec.journal.redis.url",
+            "must begin with redis://",
+        ),
+    ] {
+        let answer = server.post(&path("eventsinks"), &sink("s", &spec)).await;
+        assert_eq!(answer.code, 422, "{spec}: {}", answer.json());
+        let causes = &answer.json()["details"]["causes"];
+        assert_eq!((&causes[0]["field"], &causes[1]), (&json!(field), &Value::Null), "{causes}");
+        assert!(causes[0]["message"].as_str().unwrap().contains(why), "{causes}");
+    }
+}
+
+#[tokio::test]
+async fn a_refused_url_is_not_repeated_because_it_may_hold_a_secret() {
+    let server = Server::start().await;
+    let spec = json!({"amqp": {"url": "http://user:hunter2@broker"}});
+    let answer = server.post(&path("eventsinks"), &sink("s", &spec)).await;
+    assert!(!answer.json().to_string().contains("hunter2"), "{}", answer.json());
+}

@@ -1,0 +1,11 @@
+//! AMQP 0-9-1: as much of it as a publisher with confirms and a consumer need.
+
+mod connection;
+mod consumer;
+mod frame;
+mod publisher;
+mod wire;
+
+pub use connection::Connection;
+pub use consumer::{Consumer, Delivery};
+pub use publisher::AmqpPublisher;

@@ -1,0 +1,25 @@
+//! Where messages go: AMQP 0-9-1, web hooks, MQTT and files; and a journal in Redis.
+//!
+//! Is: one file or folder per sort of sink, each a `Publisher`. Is not: a place that decides what is told, or when it is tried
+//! again.
+//!
+//! The protocols are spoken here, without libraries: what is needed of each is small (see
+//! `docs/decisions/0020-brokers-are-spoken-to-by-hand.md`).
+//!
+//! Start here: [`SinkMaker`] makes what an EventSink asks for.
+
+pub mod address;
+pub mod amqp;
+mod file;
+mod line;
+mod mqtt;
+mod redis_journal;
+mod sink_maker;
+mod stream;
+mod webhook;
+
+pub use file::FilePublisher;
+pub use mqtt::MqttPublisher;
+pub use redis_journal::RedisKey;
+pub use sink_maker::SinkMaker;
+pub use webhook::WebhookPublisher;

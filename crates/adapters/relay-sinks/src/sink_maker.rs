@@ -1,0 +1,128 @@
+//! Makes what an EventSink asks for.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use muster_ports::publisher::{Journal, PublishError, Publisher, Sinks};
+use muster_types::EventSink;
+
+use crate::address::Address;
+use crate::amqp::AmqpPublisher;
+use crate::file::FilePublisher;
+use crate::mqtt::MqttPublisher;
+use crate::redis_journal::RedisKey;
+use crate::webhook::WebhookPublisher;
+
+/// Variables that sinks may name.
+const VARIABLES: &str = "MUSTER_SINK_";
+const FILE_BYTES: u64 = 100 << 20;
+const FILE_KEEP: u32 = 5;
+const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(10);
+const WEBHOOK_TRIES: u32 = 10;
+
+type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
+
+/// Makes publishers and journals.
+pub struct SinkMaker {
+    directory: PathBuf,
+    lookup: Box<Lookup>,
+}
+
+impl SinkMaker {
+    /// Files with relative paths go below a directory; `lookup` reads a variable of the environment.
+    pub fn new(
+        directory: impl Into<PathBuf>,
+        lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        Self { directory: directory.into(), lookup: Box::new(lookup) }
+    }
+
+    /// A text with its variables filled in.
+    fn filled(&self, text: &str) -> Result<String, PublishError> {
+        let mut filled = String::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once("${") {
+            filled.push_str(before);
+            let (name, behind) =
+                after.split_once('}').ok_or_else(|| PublishError::new("BadAddress", "a ${ has no }"))?;
+            let value =
+                Some(name).filter(|name| name.starts_with(VARIABLES)).and_then(|name| (self.lookup)(name));
+            let unset =
+                || PublishError::new("NoSuchVariable", format!("the server has no variable {name}; set it"));
+            filled.push_str(&value.ok_or_else(unset)?);
+            rest = behind;
+        }
+        filled.push_str(rest);
+        Ok(filled)
+    }
+
+    fn address(&self, url: &str) -> Result<Address, PublishError> {
+        Address::parse(&self.filled(url)?)
+    }
+
+    fn place(&self, path: &str) -> PathBuf {
+        self.directory.join(Path::new(path))
+    }
+}
+
+fn full_name(sink: &EventSink) -> String {
+    format!("{}.{}", sink.metadata.namespace, sink.metadata.name)
+}
+
+impl Sinks for SinkMaker {
+    fn publisher(&self, sink: &EventSink) -> Result<Arc<dyn Publisher>, PublishError> {
+        let spec = &sink.spec;
+        if let Some(amqp) = &spec.amqp {
+            return Ok(Arc::new(AmqpPublisher::new(self.address(&amqp.url)?, amqp.exchange())));
+        }
+        if let Some(webhook) = &spec.webhook {
+            let timeout = webhook.timeout.map_or(WEBHOOK_TIMEOUT, muster_types::Duration::as_std);
+            let (address, secret) = (self.address(&webhook.url)?, self.filled(&webhook.secret)?);
+            let tries = webhook.tries.unwrap_or(WEBHOOK_TRIES);
+            return Ok(Arc::new(WebhookPublisher::new(address, &secret, timeout, tries)));
+        }
+        if let Some(mqtt) = &spec.mqtt {
+            let client = format!("muster-{}", sink.metadata.uid);
+            return Ok(Arc::new(MqttPublisher::new(self.address(&mqtt.url)?, mqtt.topic(), &client)));
+        }
+        if let Some(file) = &spec.file {
+            let (max_bytes, keep) = (file.max_bytes.unwrap_or(FILE_BYTES), file.keep.unwrap_or(FILE_KEEP));
+            return Ok(Arc::new(FilePublisher::new(self.place(&file.path), max_bytes, keep)));
+        }
+        Err(PublishError::new(
+            "NoTarget",
+            "the sink names no place; give it one of amqp, webhook, mqtt and file",
+        ))
+    }
+
+    fn dead_letters(&self, sink: &EventSink) -> Result<Arc<dyn Publisher>, PublishError> {
+        let path = self.place(&format!("{}.dead-letters.jsonl", full_name(sink)));
+        Ok(Arc::new(FilePublisher::new(path, FILE_BYTES, FILE_KEEP)))
+    }
+
+    fn journal(&self, sink: &EventSink) -> Result<Option<Arc<dyn Journal>>, PublishError> {
+        let redis = sink.spec.journal.as_ref().and_then(|journal| journal.redis.as_ref());
+        redis
+            .map(|redis| Ok(Arc::new(RedisKey::new(self.address(&redis.url)?, redis.key())) as _))
+            .transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_filled_in_and_others_are_out_of_reach() {
+        let maker = SinkMaker::new("/d", |name| match name {
+            "MUSTER_SINK_A" => Some("x".to_owned()),
+            "HOME" => Some("/root".to_owned()),
+            _ => None,
+        });
+        assert_eq!(maker.filled("a://${MUSTER_SINK_A}@${MUSTER_SINK_A}").unwrap(), "a://x@x");
+        assert_eq!(maker.filled("${HOME}").unwrap_err().reason, "NoSuchVariable");
+        assert_eq!(maker.filled("${MUSTER_SINK_B}").unwrap_err().reason, "NoSuchVariable");
+        assert_eq!(maker.filled("${MUSTER").unwrap_err().reason, "BadAddress");
+    }
+}

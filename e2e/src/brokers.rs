@@ -1,0 +1,178 @@
+//! Brokers of one's own: RabbitMQ, Redis and Mosquitto in fresh directories on free ports, ended with the test that started
+//! them. Each can be killed at any moment and started again with what it kept.
+
+mod own_process;
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::wait::wait_for;
+use own_process::OwnProcess;
+
+/// An Erlang machine on a busy machine.
+const SLOW: Duration = Duration::from_mins(2);
+
+/// A port that is free now.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port can be bound");
+    listener.local_addr().expect("it has an address").port()
+}
+
+fn program(variable: &str) -> PathBuf {
+    let path = std::env::var_os(variable);
+    assert!(path.is_some(), "{variable} must name a program; `cargo xtask test` sets it");
+    path.unwrap_or_default().into()
+}
+
+fn takes_connections(port: u16) -> bool {
+    std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+}
+
+fn file(dir: &Path, name: &str, text: &str) -> PathBuf {
+    let path = dir.join(name);
+    fs::write(&path, text).expect("a file can be written");
+    path
+}
+
+/// A RabbitMQ.
+pub struct Rabbit {
+    // Before the directory it works in.
+    process: OwnProcess,
+    _names: OwnProcess,
+    port: u16,
+    _dir: TempDir,
+}
+
+impl Rabbit {
+    /// Starts one.
+    pub fn start() -> Self {
+        let dir = tempfile::tempdir().expect("a temporary directory can be made");
+        let (port, names_port, own_port) = (free_port(), free_port(), free_port());
+        let mut names = Command::new("epmd");
+        names.args(["-port", &names_port.to_string(), "-address", "127.0.0.1"]);
+        let names = OwnProcess::start(names, dir.path(), "epmd");
+        wait_for("the names of Erlang", SLOW, || takes_connections(names_port));
+        let place = dir.path();
+        let config =
+            format!("listeners.tcp.1 = 127.0.0.1:{port}\nlog.console = true\nlog.console.level = warning\n");
+        let mut rabbit = Command::new(program("MUSTER_RABBITMQ"));
+        rabbit
+            .env("RABBITMQ_NODENAME", format!("muster{port}@localhost"))
+            .env("RABBITMQ_CONFIG_FILE", file(place, "rabbitmq.conf", &config))
+            .env("RABBITMQ_DIST_PORT", own_port.to_string())
+            .env("RABBITMQ_MNESIA_BASE", place.join("mnesia"))
+            .env("RABBITMQ_LOG_BASE", place.join("log"))
+            .env("RABBITMQ_ENABLED_PLUGINS_FILE", file(place, "enabled_plugins", "[].\n"))
+            .env("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", "-kernel inet_dist_use_interface {127,0,0,1}")
+            // The script becomes the broker, whose id is then the one that was started.
+            .env("RUNNING_UNDER_SYSTEMD", "true")
+            .env("ERL_EPMD_ADDRESS", "127.0.0.1")
+            .env("ERL_EPMD_PORT", names_port.to_string())
+            .env("HOME", place);
+        let process = OwnProcess::start(rabbit, place, "rabbitmq");
+        let rabbit = Self { process, _names: names, port, _dir: dir };
+        rabbit.wait();
+        rabbit
+    }
+
+    fn wait(&self) {
+        wait_for("RabbitMQ", SLOW, || {
+            self.process.assert_alive();
+            takes_connections(self.port)
+        });
+    }
+
+    /// `amqp://…` for the user guest.
+    pub fn url(&self) -> String {
+        format!("amqp://guest:guest@127.0.0.1:{}", self.port)
+    }
+
+    /// The same for somebody else.
+    pub fn url_for(&self, who: &str, vhost: &str) -> String {
+        format!("amqp://{who}@127.0.0.1:{}/{vhost}", self.port)
+    }
+
+    /// Ends it at once, as a power cut would.
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    /// Starts it again.
+    pub fn restart(&mut self) {
+        self.process.restart();
+        self.wait();
+    }
+}
+
+/// A Redis that keeps everything at once.
+pub struct Redis {
+    process: OwnProcess,
+    port: u16,
+    _dir: TempDir,
+}
+
+impl Redis {
+    /// Starts one.
+    pub fn start() -> Self {
+        let dir = tempfile::tempdir().expect("a temporary directory can be made");
+        let port = free_port();
+        let mut redis = Command::new(program("MUSTER_REDIS"));
+        redis.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--save", ""]);
+        redis.args(["--appendonly", "yes", "--appendfsync", "always", "--dir"]).arg(dir.path());
+        let process = OwnProcess::start(redis, dir.path(), "redis");
+        let redis = Self { process, port, _dir: dir };
+        redis.wait();
+        redis
+    }
+
+    fn wait(&self) {
+        wait_for("Redis", SLOW, || takes_connections(self.port));
+    }
+
+    /// `redis://…`.
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}/0", self.port)
+    }
+
+    /// Ends it at once.
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    /// Starts it again.
+    pub fn restart(&mut self) {
+        self.process.restart();
+        self.wait();
+    }
+}
+
+/// A Mosquitto.
+pub struct Mosquitto {
+    _process: OwnProcess,
+    port: u16,
+    _dir: TempDir,
+}
+
+impl Mosquitto {
+    /// Starts one that takes anybody.
+    pub fn start() -> Self {
+        let dir = tempfile::tempdir().expect("a temporary directory can be made");
+        let port = free_port();
+        let config = format!("listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\n");
+        let mut mosquitto = Command::new(program("MUSTER_MOSQUITTO"));
+        mosquitto.arg("-c").arg(file(dir.path(), "mosquitto.conf", &config));
+        let process = OwnProcess::start(mosquitto, dir.path(), "mosquitto");
+        wait_for("Mosquitto", SLOW, || takes_connections(port));
+        Self { _process: process, port, _dir: dir }
+    }
+
+    /// The port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+}
