@@ -7,6 +7,7 @@
 
 pub mod brokers;
 pub mod client_tool;
+pub mod cluster;
 pub mod http;
 pub mod kubectl;
 pub mod lines;

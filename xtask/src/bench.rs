@@ -9,10 +9,16 @@ use anyhow::{Context, Result, bail};
 
 use crate::{run, setup, workspace};
 
+/// The benchmark that needs a real Kubernetes.
+const NEEDS_CLUSTER: &str = "pods";
+
 pub fn command(arguments: &[String]) -> Result<ExitCode> {
     let passed_on = parse(arguments)?;
     let workspace = workspace::load()?;
-    let toolbox = setup::prepare_all()?;
+    let mut toolbox = setup::prepare_all()?;
+    if passed_on.first().is_some_and(|name| *name == NEEDS_CLUSTER) {
+        toolbox.add_cluster()?;
+    }
     toolbox.print_missing();
 
     println!("==> building the release binary");

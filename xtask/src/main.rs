@@ -9,6 +9,7 @@
 )]
 
 mod bench;
+mod cluster;
 mod run;
 mod setup;
 mod sim;
@@ -29,6 +30,9 @@ usage: cargo xtask <command>
                                FILTER is a package, an integration test target, or part of a test name
   tidy                         check the house rules
   bench [NAME] [-- ARGS...]    run a benchmark on the release binary; without NAME, list them
+  cluster up|down|status|kubeconfig|image
+                               a real Kubernetes on this machine, for the tests; `kubeconfig` prints the path of its
+                               file, `image` the name of a small image with a shell
   sim [--seeds N] [--seed S]   play seeds of the simulation in release mode, or one of them again
   help                         show this text
 
@@ -36,7 +40,9 @@ usage: cargo xtask <command>
 
 environment read:
   MUSTER_CACHE                 where tools are kept (default: $XDG_CACHE_HOME/muster, else ~/.cache/muster)
-  KUBEBUILDER_ASSETS           directory with kube-apiserver and etcd, for benchmark peers
+  KUBEBUILDER_ASSETS           directory with programs of Kubernetes and etcd, instead of those that are built
+  MUSTER_TEST_KUBECONFIG       a cluster to use instead of starting one; MUSTER_TEST_IMAGE is an image with a shell that it
+                               can run
   MUSTER_KUBECTL, MUSTER_KUBECTL_OLD, MUSTER_PYTHON, MUSTER_KUBE_APISERVER, MUSTER_ETCD, MUSTER_PARALLEL,
   MUSTER_HYPERQUEUE            use this program instead of installing one
 environment given to tests and benchmarks: the seven above when found, and MUSTER_BIN
@@ -60,6 +66,7 @@ fn dispatch(arguments: &[String]) -> Result<ExitCode> {
         "test" => test::command(rest),
         "tidy" => tidy::command(rest),
         "bench" => bench::command(rest),
+        "cluster" => cluster::command(rest),
         "sim" => sim::command(rest),
         "help" | "-h" | "--help" => {
             print!("{USAGE}");

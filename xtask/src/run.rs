@@ -92,7 +92,8 @@ fn describe(command: &Command) -> String {
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-fn tail(said: &str) -> String {
+/// The last lines of what a program said, for its error.
+pub fn tail(said: &str) -> String {
     let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
     let kept = &lines[lines.len().saturating_sub(TAIL)..];
     kept.iter().flat_map(|line| ["\n      | ", line]).collect()

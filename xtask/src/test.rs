@@ -14,7 +14,7 @@ use anyhow::{Result, bail};
 
 use crate::setup::{self, Need, Toolbox};
 use crate::workspace::Workspace;
-use crate::{run, workspace};
+use crate::{cluster, run, workspace};
 use report::Report;
 use select::{Selection, choose_selection};
 
@@ -28,12 +28,19 @@ pub fn command(arguments: &[String]) -> Result<ExitCode> {
     let options = parse(arguments)?;
     let workspace = workspace::load()?;
     let selection = choose_selection(options.only.as_deref(), &workspace.packages);
-    let toolbox = if selection.drives_tools() { setup::prepare_tests()? } else { Toolbox::default() };
+    let mut toolbox = if selection.drives_tools() { setup::prepare_tests()? } else { Toolbox::default() };
+    let used = selection.drives_cluster().then(cluster::Use::begin).transpose()?;
+    if used.is_some() {
+        toolbox.add_cluster()?;
+    }
     toolbox.print_missing();
 
     let mut report = Report::default();
     if build(&workspace, &selection, &mut report) {
         test(&workspace, &selection, &toolbox, &options, &mut report)?;
+    }
+    if let Some(used) = used {
+        cluster::end_unless_wanted(used)?;
     }
     for missing in &toolbox.missing {
         report.note_not_run(missing.tool.name, &missing.why);

@@ -6,6 +6,7 @@ mod examples;
 mod follow_args;
 mod goal;
 mod object_args;
+mod pod_args;
 mod queue_args;
 mod report_args;
 mod resource_args;
@@ -25,6 +26,7 @@ pub use adapter_args::AdapterCommand;
 pub use follow_args::{CancelArgs, ExplainArgs, ExplainOutput, LogsArgs, RetryArgs, WaitArgs, WatchArgs};
 pub use goal::{Goal, Reached, state_of};
 pub use object_args::{ApplyArgs, Cascade, DeleteArgs, DescribeArgs, GetArgs, Output, SelectArgs};
+pub use pod_args::PodArgs;
 pub use queue_args::QueueArgs;
 pub use report_args::{BucketCommand, ReportAdd, ReportArgs, ReportCommand};
 pub use resource_args::ResourceArgs;
@@ -80,7 +82,7 @@ pub enum Command {
     #[command(hide = true)]
     Shepherd,
     /// Run the server: API, store and everything else, in one process
-    Up(UpArgs),
+    Up(Box<UpArgs>),
     /// Run one command as a task: show its output, exit with its code
     #[command(after_help = examples::RUN)]
     Run(RunArgs),
@@ -243,6 +245,8 @@ pub struct UpArgs {
     pub roles: Vec<ServerRole>,
     #[command(flatten)]
     pub queue: QueueArgs,
+    #[command(flatten)]
+    pub pods: PodArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]

@@ -8,6 +8,7 @@ mod job_controller;
 mod machine;
 mod manifests;
 mod output;
+mod pods;
 mod server;
 mod up;
 mod usage;

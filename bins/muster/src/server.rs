@@ -26,8 +26,8 @@ use muster_engine::workflows::run as run_workflows;
 use muster_outbound::LiveOutbound;
 use muster_ports::blobs::Blobs;
 use muster_ports::clock::{Clock, SystemClock};
-use muster_ports::logs::{AllLogs, KeptLogs};
-use muster_ports::runtime::{Fact, Handle};
+use muster_ports::logs::{AllLogs, KeptLogs, Logs};
+use muster_ports::runtime::{Fact, Handle, Runtime};
 use muster_ports::store::{History, LogError, Revision, Store};
 use muster_ports::telemetry::Telemetry;
 use muster_relay_sinks::SinkMaker;
@@ -41,9 +41,10 @@ use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 use tokio::task::JoinHandle;
 
 use crate::adapter_env::adapter_env;
-use crate::cli::{LimitArgs, QueueArgs, ResourceArgs, UpArgs};
+use crate::cli::{LimitArgs, PodArgs, QueueArgs, ResourceArgs, UpArgs};
 use crate::data_dir::{DataDir, kubeconfig_text, rewrite_private, server_url};
 use crate::machine::Machine;
+use crate::pods::PodPart;
 
 /// Name of the token that the first start makes.
 const ADMIN: &str = "admin";
@@ -68,6 +69,7 @@ pub struct EngineOptions {
     queue: QueueArgs,
     base_env: Vec<(String, String)>,
     only_since: Option<Millis>,
+    pods: Option<PodArgs>,
     resources: ResourceArgs,
 }
 
@@ -88,7 +90,13 @@ impl EngineOptions {
             }
             _ => {}
         }
-        Self { queue, base_env, only_since: None, resources: ResourceArgs::default() }
+        Self { queue, base_env, only_since: None, pods: None, resources: ResourceArgs::default() }
+    }
+
+    /// Runs pods too, if that is asked for.
+    #[must_use]
+    pub fn with_pods(self, pods: &PodArgs) -> Self {
+        Self { pods: pods.wanted().then(|| pods.clone()), ..self }
     }
 
     /// How managed resources are seen to.
@@ -156,7 +164,8 @@ impl Server {
             Some(wanted) => {
                 let (store, clock) = (store.clone(), clock.clone());
                 let reach = Reach::of(data, &listening, address, ca.as_deref())?;
-                let (engine, parts) = prepare_engine(data, options, wanted, reach, store, clock, parts)?;
+                let (engine, parts) =
+                    prepare_engine(data, options, wanted, reach, store, clock, parts).await?;
                 (Some(engine), parts)
             }
         };
@@ -280,7 +289,7 @@ impl ReadyEngine {
 }
 
 /// Makes what runs tasks, and tells the API how to ask it.
-fn prepare_engine(
+async fn prepare_engine(
     data: &DataDir,
     options: &Options<'_>,
     wanted: &EngineOptions,
@@ -310,10 +319,19 @@ fn prepare_engine(
         let handle = Handle { task: task.metadata.uid.clone(), attempt };
         Token::new(tokens.mint(&task.metadata.namespace, &task.metadata.name, &handle))
     };
+    let pods = match &wanted.pods {
+        Some(args) => Some(PodPart::prepare(data, args, asked, &reach.url, blobs.clone()).await?),
+        None => None,
+    };
+    let mut queue = asked.queue_settings(&options.limits.log_suffix);
+    if let Some(args) = &wanted.pods {
+        queue.default_runtime = args.runtime.into();
+    }
     let settings = muster_engine::settings::Settings {
-        queue: asked.queue_settings(&options.limits.log_suffix),
+        queue,
         reap: asked.reap_settings(),
         processes: Capacity { slots, cpu_millis: Some(cpu), memory },
+        pods: pods.as_ref().map(|pods| pods.settings.clone()),
         ahead: Ahead::Measured,
         only_since: wanted.only_since,
         base_env: reach.env(&wanted.base_env),
@@ -322,9 +340,16 @@ fn prepare_engine(
         kill_timeout: asked.kill_timeout.as_std(),
         mint: Mint::new(mint),
     };
-    let logs = AllLogs::new(Arc::new(runtime.logs()), KeptLogs::new(blobs.clone()));
+    let mut live: Vec<Arc<dyn Logs>> = vec![Arc::new(runtime.logs())];
+    live.extend(pods.as_ref().map(PodPart::logs));
+    let logs = AllLogs::new(live, KeptLogs::new(blobs.clone()));
     let telemetry = parts.telemetry.clone();
-    let outside = Outside { store, runtime: Arc::new(runtime), blobs, clock, telemetry };
+    let processes: Arc<dyn Runtime> = Arc::new(runtime);
+    let (runtime, facts) = match pods {
+        Some(pods) => pods.join(processes, facts),
+        None => (processes, facts),
+    };
+    let outside = Outside { store, runtime, blobs, clock, telemetry };
     let keeper = Keeper::new(outside.runtime.clone(), outside.blobs.clone());
     let engine = Engine::new(settings, outside.clone(), keeper.spawn()?)?;
     let (explainer, questions) = Explainer::new();

@@ -28,7 +28,9 @@ pub fn run(globals: &Globals, args: &UpArgs) -> anyhow::Result<ExitCode> {
 async fn up(data: &DataDir, args: &UpArgs) -> anyhow::Result<()> {
     let runs_tasks = args.roles.contains(&ServerRole::Engine);
     let engine = runs_tasks.then(|| {
-        EngineOptions::new(args.queue.clone(), EngineOptions::clean_env()).resources(args.resources.clone())
+        EngineOptions::new(args.queue.clone(), EngineOptions::clean_env())
+            .with_pods(&args.pods)
+            .resources(args.resources.clone())
     });
     let relay = args.roles.contains(&ServerRole::Relay);
     let options = Options { listen: &args.listen, tls: Some(args), limits: &args.limits, engine, relay };

@@ -36,9 +36,10 @@ impl Pace {
                 let average = self.average.unwrap_or(took);
                 self.average = Some(average + WEIGHT * (took - average));
             }
-            Observation::StartFailed { .. } | Observation::Lost { .. } => {
+            Observation::StartFailed { .. } | Observation::Lost { .. } | Observation::Blocked { .. } => {
                 self.begun.remove(&fact.handle);
             }
+            Observation::Created | Observation::Waiting { .. } => {}
         }
     }
 
@@ -63,7 +64,14 @@ mod tests {
             let start = i64::from(number) * 10_000;
             pace.observe(&Fact { handle: handle.clone(), at: Millis(start), what: Observation::Started });
             let at = Millis(start + took);
-            let ending = Ending { containers: vec![], cause: Cause::Itself, at, message: None };
+            let ending = Ending {
+                containers: vec![],
+                cause: Cause::Itself,
+                at,
+                message: None,
+                reason: None,
+                files: vec![],
+            };
             pace.observe(&Fact { handle, at, what: Observation::Ended(ending) });
         }
         pace

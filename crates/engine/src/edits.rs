@@ -32,6 +32,8 @@ pub struct Edit {
     pub task: Task,
     /// What is to be done afterwards.
     pub actions: Vec<Action>,
+    /// Its place among what is done: attempts start in the order they were chosen.
+    pub turn: usize,
     before: Revision,
     becomes: Becomes,
 }
@@ -79,15 +81,17 @@ impl Edits {
                 },
             };
             let (actions, before) = (Vec::new(), stored.revision);
-            let edit = Edit { key, task, actions, before, becomes: Becomes::Unchanged };
+            let edit = Edit { key, task, actions, turn: 0, before, becomes: Becomes::Unchanged };
             self.by_path.insert(path.clone(), edit);
         }
         self.by_path.get_mut(path)
     }
 
-    /// The changes that are to be written, and the tasks at hand that are not among them.
-    pub fn finish(self) -> (impl Iterator<Item = Edit>, Held) {
-        (self.by_path.into_values().filter(Edit::is_changed), self.held)
+    /// The changes that are to be written, by their turn, and the tasks at hand that are not among them.
+    pub fn finish(self) -> (Vec<Edit>, Held) {
+        let mut changed: Vec<Edit> = self.by_path.into_values().filter(Edit::is_changed).collect();
+        changed.sort_by_key(|edit| edit.turn);
+        (changed, self.held)
     }
 }
 

@@ -23,6 +23,7 @@ use muster_ports::telemetry::Telemetry;
 use muster_tasks::board::Board;
 use muster_tasks::brief::Brief;
 use muster_tasks::capacity::Capacity;
+use muster_tasks::guard::PodGuard;
 use muster_tasks::plan::{Decision, Plan};
 use muster_tasks::progress;
 use muster_tasks::reap::{Life, Reap};
@@ -90,6 +91,7 @@ pub struct Engine {
     readiness: Readiness,
     due: Due,
     pace: Pace,
+    guard: PodGuard,
     /// Tasks with an attempt, as they were last written.
     held: Held,
     /// What was written and not yet seen as a change.
@@ -118,6 +120,7 @@ impl Engine {
             readiness: Readiness::default(),
             due: Due::default(),
             pace: Pace::default(),
+            guard: PodGuard::default(),
             held: Held::new(),
             own: HashMap::new(),
             facts: Vec::new(),
@@ -132,8 +135,11 @@ impl Engine {
     fn empty(settings: &Settings, store: &Store) -> Result<(Board, Watch), WatchError> {
         let none = Capacity { slots: 0, cpu_millis: None, memory: None };
         let processes = settings.processes;
-        let board = Board::new(settings.queue.clone(), |runtime| {
-            if runtime == RuntimeName::Process { processes } else { none }
+        let pods = settings.pods.as_ref().map_or(none, |pods| pods.capacity);
+        let board = Board::new(settings.queue.clone(), |runtime| match runtime {
+            RuntimeName::Process => processes,
+            RuntimeName::Pod => pods,
+            RuntimeName::Robot => none,
         });
         Ok((board, store.watch(WatchScope::All, store.revision())?))
     }
@@ -192,6 +198,7 @@ impl Engine {
             Ahead::Fixed(ahead) => ahead,
         };
         self.board.set_ahead(RuntimeName::Process, ahead);
+        self.board.set_guard(RuntimeName::Pod, self.guard.limit(second));
         let plan = self.board.plan(second);
         self.apply_plan(&plan, &mut edits, now);
         let failed = self.commit(edits, now).await;
@@ -204,7 +211,7 @@ impl Engine {
         let at_once = (!again.is_empty()).then_some(now);
         let started = self.facts.iter().map(|fact| Millis(fact.at.0 + STARTED_PATIENCE)).min();
         self.facts.splice(..0, again);
-        let due = plan.wake_at.into_iter().chain(self.due.first()).min();
+        let due = plan.wake_at.into_iter().chain(self.due.first()).chain(self.guard.wake_at(second)).min();
         let due = due.map(|second| Millis(second.saturating_mul(1000)));
         Ok(at_once.into_iter().chain(started).chain(due).min())
     }
@@ -277,7 +284,7 @@ impl Engine {
     }
 
     fn apply_plan(&mut self, plan: &Plan, edits: &mut Edits, now: Millis) {
-        for decision in &plan.decisions {
+        for (turn, decision) in plan.decisions.iter().enumerate() {
             let (Decision::Start { task, .. } | Decision::Hold { task, .. } | Decision::Preempt { task, .. }) =
                 decision;
             let path = task.path.clone();
@@ -285,6 +292,7 @@ impl Engine {
                 self.board.forget(task.uid);
                 continue;
             };
+            edit.turn = turn;
             let outcome = match decision {
                 Decision::Hold { hold, .. } => progress::write_hold(&mut edit.task, hold, now),
                 Decision::Preempt { by, .. } => {
@@ -315,7 +323,7 @@ impl Engine {
         let (changed, held) = edits.finish();
         self.held = held;
         let store = &self.outside.store;
-        let commits = changed.filter_map(|mut edit| {
+        let commits = changed.into_iter().filter_map(|mut edit| {
             let (write, store) = (edit.write()?, store.clone());
             Some(async move { (edit, store.commit(Batch::of(write)).await) })
         });

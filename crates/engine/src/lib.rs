@@ -19,6 +19,7 @@ mod readiness;
 pub mod relay;
 pub mod resources;
 pub mod run;
+pub mod runtimes;
 pub mod schedules;
 pub mod settings;
 mod start;

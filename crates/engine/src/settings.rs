@@ -19,6 +19,8 @@ pub struct Settings {
     pub reap: ReapSettings,
     /// Room for local processes.
     pub processes: Capacity,
+    /// Pods, if there is a cluster to run them.
+    pub pods: Option<Pods>,
     /// How many attempts wait at the runtime for a slot.
     pub ahead: Ahead,
     /// Tasks made before this time are not started; `None` starts all. A uid begins with the time it was made.
@@ -33,6 +35,17 @@ pub struct Settings {
     pub kill_timeout: Duration,
     /// Makes the token of an attempt.
     pub mint: Mint,
+}
+
+/// How pods are run.
+#[derive(Debug, Clone)]
+pub struct Pods {
+    /// Room for them.
+    pub capacity: Capacity,
+    /// Where they reach the server.
+    pub url: String,
+    /// Environment of all of them.
+    pub base_env: Vec<(String, String)>,
 }
 
 /// How many attempts are committed ahead of a free slot.

@@ -189,6 +189,8 @@ impl Attempt {
             cause: self.course.cause(),
             at: self.leader_ended.unwrap_or(wall),
             message: message.or_else(|| self.group.as_ref()?.out_of_memory()),
+            reason: None,
+            files: Vec::new(),
         }
     }
 

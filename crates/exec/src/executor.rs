@@ -326,7 +326,14 @@ impl Drop for Executor {
 
 fn stopped_while_waiting() -> Observation {
     let message = Some("it was stopped before it started".into());
-    Observation::Ended(Ending { containers: vec![], cause: Cause::Stopped, at: wall_now(), message })
+    Observation::Ended(Ending {
+        containers: vec![],
+        cause: Cause::Stopped,
+        at: wall_now(),
+        message,
+        reason: None,
+        files: Vec::new(),
+    })
 }
 
 fn wall_now() -> Millis {

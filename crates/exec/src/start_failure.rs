@@ -201,6 +201,7 @@ mod tests {
             timeout: None,
             kill_timeout: Duration::ZERO,
             limits: Limits::default(),
+            pod: None,
         }
     }
 

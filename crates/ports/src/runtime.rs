@@ -7,8 +7,10 @@ use std::io;
 use std::time::Duration;
 
 pub use muster_types::attempt::{
-    Cause, ContainerEnding, Ending, Fact, Handle, Launch, LaunchContainer, Limits, Observation,
+    Cause, ContainerEnding, EXECUTOR_LOST, Ending, Fact, Handle, Launch, LaunchContainer, Limits,
+    Observation, UNSCHEDULABLE,
 };
+pub use muster_types::pod_launch::{PodContainer, PodLaunch};
 use thiserror::Error;
 
 use crate::blobs::{BlobError, Blobs};
@@ -31,6 +33,12 @@ pub enum FilesError {
 pub trait Runtime: Send + Sync + 'static {
     /// Starts an attempt. Reports `Started` or `StartFailed`, later `Ended` or `Lost`.
     fn start(&self, launch: Launch);
+
+    /// Takes over an attempt of a former process, where attempts outlive the server: goes on as if it had been started here.
+    /// One that `ran` and is gone is `Lost`; any other is started, because nobody knows whether it was.
+    fn adopt(&self, launch: Launch, ran: bool) {
+        drop((launch, ran));
+    }
 
     /// Asks an attempt to end, and ends it after the grace.
     fn stop(&self, handle: &Handle, grace: Duration);

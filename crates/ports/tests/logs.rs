@@ -158,7 +158,7 @@ impl Logs for Moving {
 fn moving(text: &'static str, moves: bool) -> AllLogs {
     let blobs = Arc::new(MemoryBlobs::default());
     let live = Moving { text, gone: AtomicBool::new(false), moves, blobs: blobs.clone() };
-    AllLogs::new(Arc::new(live), KeptLogs::new(blobs))
+    AllLogs::new(vec![Arc::new(live)], KeptLogs::new(blobs))
 }
 
 #[test]

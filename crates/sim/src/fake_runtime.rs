@@ -7,7 +7,7 @@ use std::time::Duration;
 use muster_ports::blobs::Blobs;
 use muster_ports::clock::Millis;
 use muster_ports::runtime::{
-    Cause, ContainerEnding, Ending, Fact, FilesError, Handle, Launch, Observation, Runtime,
+    Cause, ContainerEnding, EXECUTOR_LOST, Ending, Fact, FilesError, Handle, Launch, Observation, Runtime,
 };
 use parking_lot::Mutex;
 
@@ -146,7 +146,10 @@ impl FakeRuntime {
                 }
                 Life::Runs if dice.once_in(60) => {
                     inner.live.remove(&handle);
-                    facts.push(fact(Observation::Lost { message: "the executor is gone".to_owned() }));
+                    facts.push(fact(Observation::Lost {
+                        reason: EXECUTOR_LOST.to_owned(),
+                        message: "the executor is gone".to_owned(),
+                    }));
                 }
                 Life::Stopping(_) if dice.once_in(2) => {
                     inner.live.remove(&handle);
@@ -172,5 +175,12 @@ fn ended(dice: &mut Dice, cause: Cause, now: Millis) -> Observation {
         killed_as_leftover: false,
         log_bytes: 1,
     };
-    Observation::Ended(Ending { containers: vec![container], cause, at: now, message: None })
+    Observation::Ended(Ending {
+        containers: vec![container],
+        cause,
+        at: now,
+        message: None,
+        reason: None,
+        files: vec![],
+    })
 }

@@ -35,6 +35,10 @@ pub struct AddonSpec {
     /// The program to run.
     #[serde(skip_serializing_if = "is_default", deserialize_with = "null_is_default")]
     pub container: Container,
+    /// What its pods have besides their containers, in the words of a Kubernetes pod spec: nodeSelector, tolerations,
+    /// affinity, imagePullSecrets, serviceAccountName, securityContext and the like. What a task says is merged over it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod: Option<Value>,
     /// Any document that describes the addon; not used by the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::millis::Millis;
+use crate::pod_launch::PodLaunch;
 
 /// Names one attempt at one task, for ever.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -38,6 +39,9 @@ pub struct Launch {
     pub kill_timeout: Duration,
     /// Limits, where the machine can enforce them.
     pub limits: Limits,
+    /// What a pod needs to know besides; nothing for other runtimes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<Box<PodLaunch>>,
 }
 
 /// One program of an attempt.
@@ -45,7 +49,7 @@ pub struct Launch {
 pub struct LaunchContainer {
     /// Unique within the attempt; names its log.
     pub name: String,
-    /// The program and its arguments. Never empty.
+    /// The program and its arguments. Never empty but in a pod, where the image may say it.
     pub command: Vec<String>,
     /// Its whole environment.
     pub env: Vec<(String, String)>,
@@ -86,6 +90,20 @@ pub struct Fact {
 /// What can be observed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Observation {
+    /// The executor took it in; nothing of it runs yet.
+    Created,
+    /// It waits to run.
+    Waiting {
+        /// CamelCase, for machines: `Unschedulable`, `ImagePullBackOff`, …
+        reason: String,
+        /// For people.
+        message: String,
+    },
+    /// A quota refused it; nothing of it is there.
+    Blocked {
+        /// Which one, for people.
+        message: String,
+    },
     /// All its programs run.
     Started,
     /// It could not be started; nothing of it runs.
@@ -101,10 +119,17 @@ pub enum Observation {
     Ended(Ending),
     /// The runtime no longer knows it: it will never end.
     Lost {
+        /// CamelCase, for machines: [`EXECUTOR_LOST`], `Evicted`, `NodeLost`, `PodDeleted`, …
+        reason: String,
         /// Why, for people.
         message: String,
     },
 }
+
+/// The reason of an attempt whose executor is gone, where nothing more is known.
+pub const EXECUTOR_LOST: &str = "ExecutorLost";
+/// The reason of an attempt for which no node has room.
+pub const UNSCHEDULABLE: &str = "Unschedulable";
 
 /// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,6 +144,12 @@ pub struct Ending {
     /// that memory ran out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// CamelCase, for machines, where the cause does not say it all: `OOMKilled`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Files besides logs that were kept among the attachments of the task: name and size.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<(String, u64)>,
 }
 
 /// Who ended an attempt.

@@ -40,6 +40,7 @@ mod millis;
 pub mod name_rules;
 pub mod names;
 pub mod object;
+pub mod pod_launch;
 pub mod quantity;
 pub mod resource_type;
 pub mod schedule;

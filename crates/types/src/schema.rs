@@ -294,7 +294,7 @@ mod tests {
         let schema = openapi_schema::<TaskSpec>();
         let mut fields = "kind addon container containers name extensions subject data priority policy ttl suspend \
             cancel timeout killTimeout retry retention locator runtime robotSelector targetRobot driver config \
-            resources artifacts"
+            resources pod artifacts"
             .split_whitespace()
             .collect::<Vec<_>>();
         fields.sort_unstable();
@@ -302,7 +302,7 @@ mod tests {
         found.sort_unstable();
         assert_eq!(found, fields);
         let mut fields =
-            "state stateSince restUntil stopping attempt attempts message started terminated submitted released expired reportSequence pod retries lost createUser updateUser errors \
+            "state stateSince blockedSince restUntil stopping attempt attempts message started terminated submitted released expired reportSequence pod retries lost createUser updateUser errors \
             events activity total completed result attached waitingFor conditions"
                 .split_whitespace()
                 .collect::<Vec<_>>();

@@ -130,6 +130,11 @@ pub struct TaskSpec {
     /// What the task is given of the machine, in total. Default: no limit.
     #[serde(skip_serializing_if = "is_default", deserialize_with = "null_is_default")]
     pub resources: Resources,
+    /// What pods of this task have besides their containers, in the words of a Kubernetes pod spec: nodeSelector,
+    /// tolerations, affinity, imagePullSecrets, serviceAccountName, securityContext and the like. Merged over what the
+    /// addon says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod: Option<Value>,
     /// Files to fetch into the work directory before an attempt starts.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]

@@ -60,6 +60,9 @@ pub struct TaskStatus {
     /// Since when it is in this state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state_since: Option<Timestamp>,
+    /// Since when a quota of the executor refuses it, however often it was tried since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocked_since: Option<Timestamp>,
     /// It is not started before this time: it was preempted, or is to be tried again later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rest_until: Option<Timestamp>,

@@ -8,6 +8,9 @@ use crate::workspace::Package;
 /// Packages whose tests drive the server binary or somebody else's programs.
 const DRIVERS: [&str; 3] = ["muster", "muster-apiserver", "muster-e2e"];
 
+/// Packages whose tests drive a real Kubernetes.
+const CLUSTER_DRIVERS: [&str; 1] = ["muster-e2e"];
+
 /// The tests of one run.
 #[derive(Debug, PartialEq)]
 pub enum Selection {
@@ -48,6 +51,16 @@ impl Selection {
             Self::Everything | Self::Named(_) => true,
             Self::Package { name, .. } | Self::Target { package: name, .. } => {
                 DRIVERS.contains(&name.as_str())
+            }
+        }
+    }
+
+    /// Whether a real Kubernetes has to run.
+    pub fn drives_cluster(&self) -> bool {
+        match self {
+            Self::Everything | Self::Named(_) => true,
+            Self::Package { name, .. } | Self::Target { package: name, .. } => {
+                CLUSTER_DRIVERS.contains(&name.as_str())
             }
         }
     }
@@ -145,5 +158,12 @@ mod tests {
         assert!(e2e.drives_tools() && e2e.builds() == [["build", "-p", "muster"]]);
         assert!(!types.drives_tools() && types.builds().is_empty());
         assert!(choose_selection(None, &packages()).drives_tools());
+    }
+
+    #[test]
+    fn a_cluster_is_started_for_the_packages_that_drive_one_only() {
+        let drives = |only| choose_selection(only, &packages()).drives_cluster();
+        assert!(drives(None) && drives(Some("e2e")) && drives(Some("kubectl_reads")));
+        assert!(!drives(Some("types")) && !drives(Some("xtask")));
     }
 }

@@ -129,6 +129,7 @@ fn launch(round: usize, index: usize) -> Launch {
         timeout: Some(Duration::from_hours(1)),
         kill_timeout: Duration::from_secs(10),
         limits: Limits::default(),
+        pod: None,
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use muster_exec::{Command, encode};
 use muster_ports::clock::{Clock, SystemClock};
-use muster_ports::runtime::{Fact, Handle, Launch, Observation};
+use muster_ports::runtime::{EXECUTOR_LOST, Fact, Handle, Launch, Observation};
 use tokio::net::UnixStream;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedSender;
@@ -137,7 +137,8 @@ impl Link {
     pub(crate) fn report_lost(&self, why: &str) {
         let mut state = self.lock();
         for handle in std::mem::take(&mut state.lost) {
-            state.report(handle, Observation::Lost { message: why.to_string() });
+            state
+                .report(handle, Observation::Lost { reason: EXECUTOR_LOST.into(), message: why.to_string() });
         }
         self.idle.notify_waiters();
     }

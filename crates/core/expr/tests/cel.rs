@@ -238,6 +238,15 @@ fn texts_of_a_template_become_values() {
 }
 
 #[test]
+fn fields_that_are_texts_stay_texts() {
+    let document = json!({"data": "{{ 1 + 1 }}", "env": [{"value": "{{ 1 + 1 }}"}]});
+    let template = Template::compile(&document, &NAMES).unwrap();
+    let template = template.map_entries(|key, value| if key == "data" { value } else { value.into_text() });
+    let rendered = template.render(&Scope::default()).unwrap();
+    assert_eq!(rendered, json!({"data": 2, "env": [{"value": "2"}]}));
+}
+
+#[test]
 fn mistakes_of_a_template_have_a_path() {
     let compile =
         |document: Json| Template::compile(&document, &NAMES).map_err(|error| (error.path, error.message));

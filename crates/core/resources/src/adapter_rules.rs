@@ -182,7 +182,14 @@ fn compile_task(field: &str, task: &EmbeddedTask, problems: &mut Vec<FieldProble
         problems.push(FieldProblem::new(format!("{field}.spec"), "", why));
     }
     let document = serde_json::to_value(task).ok()?;
-    compile_template(field, &document, problems).map(ActionRules::Task)
+    let template = compile_template(field, &document, problems)?;
+    // Fields of a task are texts; only its free documents take values as they are.
+    let template = template.map_entries(|_, part| {
+        part.map_entries(
+            |key, value| if matches!(key, "data" | "config") { value } else { value.into_text() },
+        )
+    });
+    Some(ActionRules::Task(template))
 }
 
 fn compile_template(field: &str, document: &Json, problems: &mut Vec<FieldProblem>) -> Option<Template> {
@@ -228,6 +235,7 @@ fn compile_http(field: &str, http: &HttpAction, problems: &mut Vec<FieldProblem>
         ..http.clone()
     };
     let request = compile_template(field, &serde_json::to_value(sent).ok()?, problems)?;
+    let request = request.map_entries(|key, value| if key == "body" { value } else { value.into_text() });
     Some(ActionRules::Http(Box::new(HttpRules { request, in_progress, succeeded, failed })))
 }
 

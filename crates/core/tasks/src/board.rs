@@ -18,7 +18,7 @@ use std::sync::Arc;
 use muster_types::State;
 use muster_types::task::Runtime;
 
-use crate::capacity::{Capacity, Rooms};
+use crate::capacity::{Capacity, Guard, Rooms};
 use crate::group::{Group, GroupId, GroupKey, Rank, Slot};
 use crate::kinds::KindGraph;
 use crate::names::Names;
@@ -250,6 +250,16 @@ impl Board {
     /// How many attempts may wait at a runtime for a slot.
     pub fn set_ahead(&mut self, runtime: Runtime, ahead: u32) {
         self.rooms.set_ahead(runtime, ahead);
+    }
+
+    /// How many attempts a runtime takes in for now, if that is fewer than its slots.
+    pub fn set_guard(&mut self, runtime: Runtime, guard: Option<(Guard, u32)>) {
+        self.rooms.set_guard(runtime, guard);
+    }
+
+    /// Attempts at a runtime.
+    pub fn taken(&mut self, runtime: Runtime) -> u32 {
+        self.rooms.of(runtime).taken
     }
 
     /// How many tasks stand where: with an attempt, first of their group, resting, asking for more than there is, and all.

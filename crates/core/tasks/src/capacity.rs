@@ -15,6 +15,15 @@ pub struct Capacity {
     pub memory: Option<u64>,
 }
 
+/// Why a runtime takes in fewer than it has room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guard {
+    /// A quota of its own refused one.
+    Quota,
+    /// One it took in finds no place.
+    Unschedulable,
+}
+
 /// What a runtime lacks for a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Lack {
@@ -24,17 +33,24 @@ pub struct Lack {
     pub cpu: bool,
     /// Not enough memory is free.
     pub memory: bool,
+    /// It takes in no more for now.
+    pub guard: Option<Guard>,
 }
 
 impl Lack {
     /// True if something is lacking.
     pub fn any(self) -> bool {
-        self.slots || self.cpu || self.memory
+        self.slots || self.cpu || self.memory || self.guard.is_some()
     }
 
     /// True if a task with this need wants any of what is lacking here.
     pub fn concerns(self, need: Need) -> bool {
-        self.slots || (self.cpu && need.cpu_millis > 0) || (self.memory && need.memory > 0)
+        self.closes() || (self.cpu && need.cpu_millis > 0) || (self.memory && need.memory > 0)
+    }
+
+    /// True if no task at all gets in, whatever it needs.
+    pub fn closes(self) -> bool {
+        self.slots || self.guard.is_some()
     }
 
     fn or(self, other: Self) -> Self {
@@ -42,11 +58,28 @@ impl Lack {
             slots: self.slots || other.slots,
             cpu: self.cpu || other.cpu,
             memory: self.memory || other.memory,
+            guard: self.guard.or(other.guard),
+        }
+    }
+
+    /// One CamelCase word.
+    pub fn reason(self) -> &'static str {
+        match self.guard {
+            Some(Guard::Quota) => "Quota",
+            Some(Guard::Unschedulable) => "Unschedulable",
+            None => "Capacity",
         }
     }
 
     /// The words for people.
     pub fn describe(self) -> &'static str {
+        match self.guard {
+            Some(Guard::Quota) => return "a quota of the cluster refuses more pods",
+            Some(Guard::Unschedulable) => {
+                return "pods of other tasks find no node; no more are made until they have one";
+            }
+            None => {}
+        }
         match (self.slots, self.cpu, self.memory) {
             (true, ..) => "all slots are taken",
             (false, true, true) => "not enough cpu and memory is free",
@@ -69,6 +102,8 @@ pub struct Room {
     /// Attempts that may wait at the runtime for a slot, and the most there ever were.
     ahead: u32,
     most_ahead: u32,
+    /// Attempts that it takes in for now, if that is fewer than its slots.
+    guard: Option<(Guard, u32)>,
 }
 
 /// The room of every runtime.
@@ -85,6 +120,7 @@ impl Rooms {
             refused: Lack::default(),
             ahead: 0,
             most_ahead: 0,
+            guard: None,
         }))
     }
 
@@ -115,9 +151,14 @@ impl Rooms {
         room.most_ahead = room.most_ahead.max(ahead);
     }
 
+    /// Changes how many attempts a runtime takes in for now.
+    pub fn set_guard(&mut self, runtime: Runtime, guard: Option<(Guard, u32)>) {
+        self.of(runtime).guard = guard;
+    }
+
     /// True if no task at all can start any more in this pass.
     pub fn all_closed(&self) -> bool {
-        self.0.iter().all(|room| room.refused.slots || room.capacity.slots == 0)
+        self.0.iter().all(|room| room.refused.closes() || room.capacity.slots == 0)
     }
 }
 
@@ -137,6 +178,7 @@ impl Room {
             slots: self.taken >= self.capacity.slots.saturating_add(self.ahead),
             cpu: beyond(self.used.cpu_millis, need.cpu_millis, self.capacity.cpu_millis),
             memory: beyond(self.used.memory, need.memory, self.capacity.memory),
+            guard: self.guard.filter(|(_, most)| self.taken >= *most).map(|(why, _)| why),
         }
     }
 

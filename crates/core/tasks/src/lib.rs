@@ -12,6 +12,7 @@ pub mod brief;
 pub mod capacity;
 pub mod check;
 mod group;
+pub mod guard;
 pub mod kinds;
 pub mod lifecycle;
 mod names;

@@ -87,6 +87,8 @@ pub fn transition(state: State, event: Event) -> Result<State, Refused> {
         (Ready | Postponed | QuotaBlocked, Event::Free) => Ready,
         (Ready | Postponed | QuotaBlocked, Event::Block) => QuotaBlocked,
         (Ready | Postponed | QuotaBlocked, Event::Start) => Pending,
+        // The executor has a quota of its own.
+        (Pending, Event::Block) => QuotaBlocked,
         (Pending, Event::Run) => Running,
         // An attempt may end before anybody saw it run.
         (Pending | Running, Event::Succeed) => Succeeded,
@@ -95,7 +97,7 @@ pub fn transition(state: State, event: Event) -> Result<State, Refused> {
         (Created | Ready | Postponed | QuotaBlocked | Pending | Running, Event::Cancel) => Canceled,
         (Created, _)
         | (Ready | Postponed | QuotaBlocked, Event::Submit | Event::Run | Event::Succeed | Event::Return)
-        | (Pending, Event::Submit | Event::Hold | Event::Free | Event::Block | Event::Start)
+        | (Pending, Event::Submit | Event::Hold | Event::Free | Event::Start)
         | (Running, Event::Submit | Event::Hold | Event::Free | Event::Block | Event::Start | Event::Run) => {
             return Err(Refused::NotNow { state, event });
         }

@@ -137,7 +137,7 @@ impl Hold {
             Self::Isolation => "Isolation",
             Self::Isolated { .. } => "Isolated",
             Self::Rest { .. } => "Preempted",
-            Self::Capacity(_) => "Capacity",
+            Self::Capacity(lack) => lack.reason(),
             Self::NeverFits => "NeverFits",
             Self::Order { .. } => "Order",
         }

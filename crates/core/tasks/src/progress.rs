@@ -97,6 +97,8 @@ pub fn observe_started(task: &mut Task, handle: &Handle, now: Millis) -> Result<
     change_state(task, Event::Run, now)?;
     let at = now.to_timestamp();
     add_record(&mut task.status.events, RecordKind::PodRunning, &handle.to_string(), at);
+    task.status.waiting_for = None;
+    task.status.blocked_since = None;
     task.status.message = format!("Attempt {} runs", handle.attempt);
     Ok(())
 }
@@ -117,6 +119,9 @@ pub fn observe_ended(
         add_record(&mut task.status.events, RecordKind::ContainerKilled, &container.name, at);
     }
     attach_logs(task, &ending.containers, &settings.log_suffix);
+    for (name, size) in &ending.files {
+        attach(task, name.clone(), *size);
+    }
     match task.status.stopping {
         Some(Stopping::Preempted) => return preempted(task, handle, settings.preempt_rest, now),
         Some(Stopping::Canceled | Stopping::Deleted | Stopping::Expired) => return Ok(cancel(task, now)?),
@@ -145,6 +150,48 @@ pub fn observe_ended(
             Ok(())
         }
     }
+}
+
+/// A quota refused the attempt: there is none, and the task waits without having used up anything.
+pub fn observe_blocked(task: &mut Task, handle: &Handle, message: &str, now: Millis) -> Result<(), Ignored> {
+    current(task, handle)?;
+    let name = handle.to_string();
+    task.status.attempts.retain(|attempt| attempt.number != handle.attempt);
+    task.status.events.retain(|record| record.kind != RecordKind::PodCreated || record.reason != name);
+    if task.status.stopping.is_some() {
+        return Ok(cancel(task, now)?);
+    }
+    change_state(task, Event::Block, now)?;
+    let status = &mut task.status;
+    // It waits since the first time, not since the last.
+    let since = *status.blocked_since.get_or_insert(now.to_timestamp());
+    status.state_since = Some(since);
+    status.started = None;
+    status.pod.clear();
+    message.clone_into(&mut status.message);
+    add_record(&mut status.events, RecordKind::QuotaBlocked, "Quota", now.to_timestamp());
+    status.waiting_for = Some(WaitingFor { reason: "Quota".to_owned(), message: message.to_owned() });
+    Ok(())
+}
+
+/// The attempt waits to run, and says what for.
+pub fn observe_waiting(
+    task: &mut Task,
+    handle: &Handle,
+    reason: &str,
+    message: &str,
+    now: Millis,
+) -> Result<(), Ignored> {
+    current(task, handle)?;
+    let state = state_of(task);
+    if state != State::Pending {
+        return Err(Refused::NotNow { state, event: Event::Run }.into());
+    }
+    let kind = if reason.contains("Image") { RecordKind::ImageError } else { RecordKind::PodPending };
+    add_record(&mut task.status.events, kind, reason, now.to_timestamp());
+    message.clone_into(&mut task.status.message);
+    task.status.waiting_for = Some(WaitingFor { reason: reason.to_owned(), message: message.to_owned() });
+    Ok(())
 }
 
 /// The attempt could not be started.
@@ -176,13 +223,20 @@ pub fn observe_start_failed(
 }
 
 /// The executor is gone and the attempt with it.
-pub fn observe_lost(task: &mut Task, handle: &Handle, message: &str, now: Millis) -> Result<(), Ignored> {
+pub fn observe_lost(
+    task: &mut Task,
+    handle: &Handle,
+    reason: &str,
+    message: &str,
+    now: Millis,
+) -> Result<(), Ignored> {
     current(task, handle)?;
     let at = now.to_timestamp();
     if let Some(attempt) = task.status.attempts.last_mut() {
         attempt.finished_at = Some(at);
-        "ExecutorLost".clone_into(&mut attempt.reason);
+        reason.clone_into(&mut attempt.reason);
     }
+    task.status.waiting_for = None;
     add_record(&mut task.status.events, RecordKind::PodNotFound, &handle.to_string(), at);
     if task.status.stopping.is_some() {
         return Ok(cancel(task, now)?);
@@ -332,6 +386,7 @@ fn back_to_queue(task: &mut Task, words: &str, pause: i64, now: Millis) -> Resul
     let status = &mut task.status;
     status.stopping = None;
     status.started = None;
+    status.blocked_since = None;
     status.rest_until =
         (pause > 0).then(|| Timestamp::from_second(now.to_timestamp().as_second().saturating_add(pause)));
     status.message = format!("To be tried again: {words}");
@@ -357,18 +412,20 @@ fn close_attempt(task: &mut Task, leader: Option<&ContainerEnding>, ending: &End
         (None, Cause::Timeout) => "Timeout".to_owned(),
         (None, Cause::Stopped) => "Stopped".to_owned(),
         (None, Cause::LogFailed) => "LogFailed".to_owned(),
-        (None, Cause::Itself) => String::new(),
+        (None, Cause::Itself) => ending.reason.clone().unwrap_or_default(),
     };
 }
 
 fn attach_logs(task: &mut Task, containers: &[ContainerEnding], suffix: &str) {
     for container in containers {
-        let name = format!("{}{suffix}", container.name);
-        let size = container.log_bytes;
-        match task.status.attached.iter_mut().find(|attached| attached.name == name) {
-            Some(attached) => attached.size = size,
-            None => task.status.attached.push(Attachment { name, size, activity: None }),
-        }
+        attach(task, format!("{}{suffix}", container.name), container.log_bytes);
+    }
+}
+
+fn attach(task: &mut Task, name: String, size: u64) {
+    match task.status.attached.iter_mut().find(|attached| attached.name == name) {
+        Some(attached) => attached.size = size,
+        None => task.status.attached.push(Attachment { name, size, activity: None }),
     }
 }
 
@@ -392,6 +449,7 @@ fn end(task: &mut Task, message: &str, at: Timestamp) {
     task.status.terminated = Some(at);
     task.status.waiting_for = None;
     task.status.rest_until = None;
+    task.status.blocked_since = None;
     task.status.stopping = None;
     message.clone_into(&mut task.status.message);
 }

@@ -28,11 +28,14 @@ use std::time::Duration;
 use muster_expr::Sequences;
 use muster_types::attempt::{Handle, Launch, LaunchContainer, Limits};
 use muster_types::container::{Container, Resources};
+use muster_types::pod_launch::{PodContainer, PodLaunch};
+use muster_types::task::Runtime;
 use muster_types::{Quantity, Task, TaskKind, TaskSpec, name_rules};
 use serde_json::Value;
 use thiserror::Error;
 
 use crate::select::Selection;
+use crate::view::need_of;
 
 /// Name of a container that states none.
 pub const ADDON_CONTAINER: &str = "addon";
@@ -40,6 +43,8 @@ pub const ADDON_CONTAINER: &str = "addon";
 /// Everything an attempt is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct Order<'a> {
+    /// Where it is to run. A pod needs images, and may leave commands to them.
+    pub runtime: Runtime,
     /// Number of the attempt, from 1.
     pub attempt: u32,
     /// The task.
@@ -104,6 +109,14 @@ pub enum RenderError {
         /// The image it has, which a process cannot run.
         image: String,
     },
+    /// There is no image for a pod.
+    #[error(
+        "container {container:?} has no image, and a pod cannot run without one; set one, or runtime: process"
+    )]
+    NoImage {
+        /// Which container.
+        container: String,
+    },
     /// There is no container.
     #[error("the task has no containers and no addon was selected; there is nothing to run")]
     NoContainer,
@@ -140,6 +153,7 @@ impl RenderError {
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::NoCommand { .. } | Self::NoContainer => "NoCommand",
+            Self::NoImage { .. } => "NoImage",
             Self::NameNotValid { .. } => "NameNotValid",
             Self::CommandNotValid { .. } => "CommandNotValid",
             Self::EnvNotValid { .. } => "EnvNotValid",
@@ -156,8 +170,9 @@ pub fn render_attempt(order: &Order<'_>) -> Result<Launch, RenderError> {
     let mut sequences = Sequences::new();
     let rendered = programs
         .iter()
-        .map(|program| render_program(program, &mut names, &mut sequences))
+        .map(|program| render_program(program, order.runtime, &mut names, &mut sequences))
         .collect::<Result<Vec<_>, _>>()?;
+    let pod = (order.runtime == Runtime::Pod).then(|| Box::new(render_pod(order, &programs, &rendered)));
     // For the first container alone, which takes them.
     let mut from_extensions = rendered.iter().flat_map(RenderedProgram::as_seen_by_addon).collect();
     let containers = rendered.into_iter().map(|program| LaunchContainer {
@@ -171,7 +186,39 @@ pub fn render_attempt(order: &Order<'_>) -> Result<Launch, RenderError> {
         timeout: spec.timeout.map(Duration::from).filter(|timeout| !timeout.is_zero()),
         kill_timeout: spec.kill_timeout.map_or(order.kill_timeout, Duration::from),
         limits,
+        pod,
     })
+}
+
+/// What only a pod needs to know. What the task is given in total is the leading container's, unless that says otherwise.
+fn render_pod(order: &Order<'_>, programs: &[Program<'_>], rendered: &[RenderedProgram<'_>]) -> PodLaunch {
+    let spec = &order.task.spec;
+    let whole = limits_of(&spec.resources);
+    let containers = programs.iter().zip(rendered).enumerate().map(|(index, (program, rendered))| {
+        let (own, whole) =
+            (limits_of(&program.container.resources), if index == 0 { whole } else { Limits::default() });
+        PodContainer {
+            image: program.container.image.clone(),
+            args: rendered.args.clone(),
+            limits: Limits {
+                cpu_millis: own.cpu_millis.or(whole.cpu_millis),
+                memory: own.memory.or(whole.memory),
+            },
+        }
+    });
+    let addon = order.selection.addon.and_then(|addon| addon.spec.pod.clone());
+    PodLaunch {
+        namespace: order.task.metadata.namespace.clone(),
+        task: order.task.metadata.name.clone(),
+        containers: containers.collect(),
+        overrides: addon.into_iter().chain(spec.pod.clone()).collect(),
+    }
+}
+
+fn limits_of(resources: &Resources) -> Limits {
+    let need = need_of(resources);
+    let stated = |amount: u64| (amount > 0).then_some(amount);
+    Limits { cpu_millis: stated(need.cpu_millis), memory: stated(need.memory) }
 }
 
 /// The document a task hands to its addon: the kind's data, under the task's own.
@@ -207,6 +254,8 @@ struct Program<'a> {
 struct RenderedProgram<'a> {
     name: String,
     command: Vec<String>,
+    /// What follows the command, where that is not one with it.
+    args: Vec<String>,
     /// Its own variables.
     env: Vec<(String, String)>,
     extension: Option<&'a str>,
@@ -232,18 +281,30 @@ fn list_programs<'a>(spec: &'a TaskSpec, selection: &Selection<'a>) -> Vec<Progr
 
 fn render_program<'a>(
     program: &Program<'a>,
+    runtime: Runtime,
     names: &mut BTreeSet<String>,
     sequences: &mut Sequences,
 ) -> Result<RenderedProgram<'a>, RenderError> {
     let name = choose_name(program, names)?;
-    let (first, more) = match program.container.command.split_first() {
-        Some((first, more)) if !first.is_empty() => (first, more),
-        _ => return Err(RenderError::NoCommand { container: name, image: program.container.image.clone() }),
+    let container = program.container;
+    let is_pod = runtime == Runtime::Pod;
+    let first = container.command.first().filter(|first| !first.is_empty());
+    if is_pod && container.image.is_empty() {
+        return Err(RenderError::NoImage { container: name });
+    }
+    if !is_pod && first.is_none() {
+        return Err(RenderError::NoCommand { container: name, image: container.image.clone() });
+    }
+    let mut expand = |texts: &[String]| -> Vec<String> {
+        texts.iter().map(|text| sequences.expand(text).into_owned()).collect()
     };
-    let mut command = vec![first.clone()];
-    command
-        .extend(more.iter().chain(&program.container.args).map(|text| sequences.expand(text).into_owned()));
-    if command.iter().any(|text| text.contains('\0')) {
+    let mut command: Vec<String> = first.into_iter().cloned().collect();
+    command.extend(expand(container.command.get(1..).unwrap_or_default()));
+    let mut args = expand(&container.args);
+    if !is_pod {
+        command.append(&mut args);
+    }
+    if command.iter().chain(&args).any(|text| text.contains('\0')) {
         return Err(RenderError::CommandNotValid { container: name });
     }
     let mut env = vec![];
@@ -253,7 +314,7 @@ fn render_program<'a>(
         }
         env.push((variable.name.clone(), sequences.expand(&variable.value).into_owned()));
     }
-    Ok(RenderedProgram { name, command, env, extension: program.extension })
+    Ok(RenderedProgram { name, command, args, env, extension: program.extension })
 }
 
 /// The name of a container, which no other has.

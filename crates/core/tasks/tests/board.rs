@@ -1,14 +1,14 @@
 //! The rules of the queue as stories: a board in a small language, and what a pass decides.
 //!
 //! Lines: `now N`, `room slots=N [memory=N] [cpu=N]`, `kind NAME [priority=N] [needs=A,B] [strict]`,
-//! `ahead N`,
+//! `ahead N`, `guard quota=N|unschedulable|none`,
 //! `task NAME [kind=] [subject=] [prio=] [memory=] [isolated] [preempt] [exempt] [rest=]`, `state NAME STATE`, `gone NAME`,
 //! `plan`, `why NAME`. Lines that start with `>` are what the board is expected to answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use muster_tasks::board::Board;
-use muster_tasks::capacity::Capacity;
+use muster_tasks::capacity::{Capacity, Guard};
 use muster_tasks::kinds::KindGraph;
 use muster_tasks::plan::{Decision, Plan};
 use muster_tasks::settings::Settings;
@@ -128,6 +128,11 @@ impl Story {
             "ahead" => {
                 let ahead = rest[0].parse().expect("a number");
                 self.board.set_ahead(muster_types::task::Runtime::Process, ahead);
+            }
+            "guard" => {
+                let quota = number("quota").map(|most| (Guard::Quota, u32::try_from(most).expect("a limit")));
+                let closed = rest.contains(&"unschedulable").then_some((Guard::Unschedulable, 0));
+                self.board.set_guard(muster_types::task::Runtime::Process, quota.or(closed));
             }
             "gone" => self.board.forget(self.tasks[rest[0]].uid),
             "plan" => {
@@ -603,5 +608,76 @@ fn intents_ahead_of_a_free_slot_are_bounded_and_count_what_they_need() {
          state a Succeeded
          plan
          > start c",
+    );
+}
+
+#[test]
+fn a_quota_of_the_executor_holds_back_all_that_come_after_who_was_refused() {
+    play(
+        "room slots=9
+         guard quota=2
+         task a prio=1
+         task b prio=3
+         task c prio=2
+         plan
+         > start b
+         > start c
+         > hold a Quota
+         why a
+         > Quota: a quota of the cluster refuses more pods
+         state b Succeeded
+         plan
+         > start a
+         guard none
+         task d
+         plan
+         > start d",
+    );
+}
+
+#[test]
+fn a_quota_of_nothing_is_no_reason_to_give_up() {
+    play(
+        "room slots=9
+         guard quota=0
+         task a
+         plan
+         > hold a Quota
+         guard quota=1
+         plan
+         > start a",
+    );
+}
+
+#[test]
+fn nothing_starts_while_something_finds_no_place() {
+    play(
+        "room slots=9
+         guard unschedulable
+         task a
+         plan
+         > hold a Unschedulable
+         guard none
+         plan
+         > start a",
+    );
+}
+
+#[test]
+fn whoever_the_quota_of_the_executor_blocks_may_preempt() {
+    play(
+        "room slots=9
+         guard quota=1
+         task low
+         plan
+         > start low
+         state low Running
+         task high prio=5 preempt
+         plan
+         > hold high Quota
+         > wake 60
+         now 60
+         plan
+         > preempt low for high",
     );
 }

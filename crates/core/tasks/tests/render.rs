@@ -9,6 +9,7 @@ use std::time::Duration;
 use muster_tasks::render::{Contract, Order, RenderError, Token, render_attempt, render_data};
 use muster_tasks::select::Selection;
 use muster_types::attempt::{Launch, Limits};
+use muster_types::task::Runtime;
 use muster_types::{Addon, Extension, Task, TaskKind, TaskSpec};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -36,6 +37,7 @@ fn render_at(
 ) -> Result<Launch, RenderError> {
     let token = Token::new("secret");
     render_attempt(&Order {
+        runtime: task.spec.runtime.unwrap_or(Runtime::Process),
         attempt: 2,
         task,
         selection: &Selection { addon, extensions: extensions.iter().collect() },
@@ -465,4 +467,37 @@ proptest! {
         let expected: Vec<String> = (8000..).take(counts.iter().sum()).map(|number: u32| number.to_string()).collect();
         prop_assert_eq!(numbers, expected.iter().collect::<Vec<_>>());
     }
+}
+
+#[test]
+fn a_pod_needs_an_image_and_no_command() {
+    let launch = render(
+        &task(json!({
+            "runtime": "pod", "resources": {"memory": "1Ki"}, "pod": {"nodeSelector": {"a": "b"}},
+            "container": {"image": "i", "args": ["${seq:80}"]},
+        })),
+        None,
+        &[],
+    )
+    .unwrap();
+    assert!(launch.containers[0].command.is_empty());
+    let pod = launch.pod.unwrap();
+    assert_eq!(
+        (pod.containers[0].image.as_str(), &pod.containers[0].args[..]),
+        ("i", &["80".to_owned()][..])
+    );
+    assert_eq!(pod.containers[0].limits.memory, Some(1024));
+    assert_eq!(pod.overrides, [json!({"nodeSelector": {"a": "b"}})]);
+    let error =
+        render(&task(json!({"runtime": "pod", "container": {"command": ["x"]}})), None, &[]).unwrap_err();
+    assert_eq!(error.reason(), "NoImage");
+}
+
+#[test]
+fn a_process_knows_nothing_of_pods() {
+    let launch = render(&task(json!({"container": {"command": ["x"], "args": ["y"]}})), None, &[]).unwrap();
+    assert_eq!(
+        (launch.pod, &launch.containers[0].command[..]),
+        (None, &["x".to_owned(), "y".to_owned()][..])
+    );
 }

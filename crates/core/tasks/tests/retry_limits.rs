@@ -12,7 +12,8 @@ fn attempts_when_lost(retry: Retry) -> u32 {
     task.status.state = Some(State::Ready);
     while state_of(&task) == State::Ready {
         let handle = begin_attempt(&mut task, None, None, &[], Millis(0)).expect("a ready task begins");
-        observe_lost(&mut task, &handle, "gone", Millis(0)).expect("news of the attempt that runs");
+        observe_lost(&mut task, &handle, "ExecutorLost", "gone", Millis(0))
+            .expect("news of the attempt that runs");
     }
     task.status.attempt
 }

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use muster_ports::clock::Millis;
-use muster_ports::runtime::{Fact, Handle, Observation};
+use muster_ports::runtime::{Fact, Handle, Observation, UNSCHEDULABLE};
 use muster_tasks::progress;
 use muster_tasks::reap::retention;
 use muster_tasks::view::{TaskView, parse_uid, state_of};
 use muster_types::State;
+use muster_types::task::Runtime;
 
 use super::{Engine, STARTED_PATIENCE};
 use crate::edits::{Action, Edits};
@@ -17,12 +18,8 @@ use crate::files::Order;
 impl Engine {
     /// News that is to be dealt with now: what is not worth a write of its own yet stays.
     pub(super) fn ripe_facts(&mut self, now: Millis) -> Vec<Fact> {
-        let ended: BTreeSet<Handle> = self
-            .facts
-            .iter()
-            .filter(|fact| !matches!(fact.what, Observation::Started))
-            .map(|fact| fact.handle.clone())
-            .collect();
+        let ended: BTreeSet<Handle> =
+            self.facts.iter().filter(|fact| ends(&fact.what)).map(|fact| fact.handle.clone()).collect();
         let is_ripe = |fact: &Fact| {
             !matches!(fact.what, Observation::Started)
                 || fact.at.0 + STARTED_PATIENCE <= now.0
@@ -48,10 +45,14 @@ impl Engine {
             let handle = &fact.handle;
             let path = parse_uid(&handle.task).and_then(|uid| self.board.path_of(uid)).cloned();
             concerned.push(path.clone());
-            let is_end = !matches!(fact.what, Observation::Started);
+            let is_end = ends(&fact.what);
             if let Some(attempts) = self.orphans.get(&handle.task).copied().filter(|_| is_end) {
                 self.orphans.remove(&handle.task);
                 self.files.order(Order::Forget { task: handle.task.clone(), attempts });
+            }
+            self.guard_pods(fact, now);
+            if fact.what == Observation::Created {
+                continue;
             }
             let Some(edit) = path.as_ref().and_then(|path| edits.edit(path)) else { continue };
             let task = &mut edit.task;
@@ -59,14 +60,22 @@ impl Engine {
             let outcome = match &fact.what {
                 Observation::Started => progress::observe_started(task, handle, now),
                 Observation::Ended(ending) => progress::observe_ended(task, handle, ending, rules, now),
-                Observation::Lost { message } => progress::observe_lost(task, handle, message, now),
+                Observation::Lost { reason, message } => {
+                    progress::observe_lost(task, handle, reason, message, now)
+                }
+                // Nobody writes that down.
+                Observation::Created => continue,
+                Observation::Waiting { reason, message } => {
+                    progress::observe_waiting(task, handle, reason, message, now)
+                }
+                Observation::Blocked { message } => progress::observe_blocked(task, handle, message, now),
                 Observation::StartFailed { reason, message, transient } => {
                     progress::observe_start_failed(task, handle, reason, message, *transient, now)
                 }
             };
             match outcome {
                 Ok(()) => {
-                    if is_end {
+                    if is_end && !matches!(fact.what, Observation::Blocked { .. }) {
                         let succeeded = state_of(&edit.task) == State::Succeeded;
                         let seconds = retention(&edit.task, succeeded, &self.settings.reap);
                         edit.actions.push(Action::Keep(handle.clone(), seconds));
@@ -84,5 +93,35 @@ impl Engine {
             }
         }
         (concerned, ignored)
+    }
+
+    /// What news says about room in the cluster.
+    fn guard_pods(&mut self, fact: &Fact, now: Millis) {
+        let second = now.to_timestamp().as_second();
+        match &fact.what {
+            Observation::Created => self.guard.observe_created(self.board.taken(Runtime::Pod), second),
+            Observation::Waiting { reason, .. } if reason == UNSCHEDULABLE => {
+                self.guard.observe_unschedulable(&fact.handle);
+            }
+            Observation::Blocked { .. } => {
+                // The one that was refused is still counted.
+                self.guard.observe_blocked(self.board.taken(Runtime::Pod).saturating_sub(1), second);
+            }
+            Observation::Waiting { .. } | Observation::Started => self.guard.observe_settled(&fact.handle),
+            Observation::StartFailed { .. } | Observation::Ended(_) | Observation::Lost { .. } => {
+                self.guard.observe_ended(&fact.handle, second);
+            }
+        }
+    }
+}
+
+/// True for the last news of an attempt.
+fn ends(what: &Observation) -> bool {
+    match what {
+        Observation::Created | Observation::Waiting { .. } | Observation::Started => false,
+        Observation::Blocked { .. }
+        | Observation::StartFailed { .. }
+        | Observation::Ended(_)
+        | Observation::Lost { .. } => true,
     }
 }

@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muster_ports::clock::Millis;
-use muster_ports::runtime::{Fact, Handle, Observation};
+use muster_ports::runtime::{EXECUTOR_LOST, Fact, Handle, Observation};
 use muster_ports::store::Key;
 use muster_tasks::brief::has_attempt;
 use muster_tasks::reap::retention;
 use muster_tasks::view::{parse_uid, state_of};
+use muster_types::task::Runtime;
 use muster_types::{State, Task};
 
 use super::{Engine, Uid, handle_of, read};
 use crate::files::Order;
+use crate::start::{render_again, runtime_of};
 
 impl Engine {
     /// After a start: attempts that are not alive any more are lost, what ended ones left has its time, and what belongs to
@@ -42,12 +44,34 @@ impl Engine {
         }
     }
 
-    /// The attempt of a task is not alive any more.
+    /// The attempt of a task is not alive any more, unless it is a pod: that is taken over.
     fn lose(&mut self, path: &Arc<str>, now: Millis) {
         if let Some(task) = self.fetch(path) {
-            let what = Observation::Lost { message: "the server was restarted".to_owned() };
+            if self.take_over(&task) {
+                return;
+            }
+            let what = Observation::Lost {
+                reason: EXECUTOR_LOST.to_owned(),
+                message: "the server was restarted".to_owned(),
+            };
             self.facts.push(Fact { handle: handle_of(&task), at: now, what });
         }
+    }
+
+    /// True if the attempt of a task outlived the server that started it.
+    fn take_over(&self, task: &Task) -> bool {
+        let attempt = task.status.attempts.iter().find(|attempt| attempt.number == task.status.attempt);
+        let ran_on = attempt.and_then(|attempt| attempt.runtime).or(task.spec.runtime);
+        if runtime_of(&self.settings, ran_on) != Runtime::Pod || self.settings.pods.is_none() {
+            return false;
+        }
+        let Some(launch) = render_again(&self.settings, &self.catalogs, task) else { return false };
+        let handle = launch.handle.clone();
+        self.outside.runtime.adopt(launch, state_of(task) == State::Running);
+        if task.status.stopping.is_some() {
+            self.outside.runtime.stop(&handle, self.grace(task.spec.kill_timeout));
+        }
+        true
     }
 
     /// Takes out whatever belongs to a task, and sees to its time.

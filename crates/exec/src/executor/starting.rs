@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use muster_types::attempt::{Cause, Handle, Launch, LaunchContainer, Limits, Observation};
+use muster_types::attempt::{Cause, EXECUTOR_LOST, Handle, Launch, LaunchContainer, Limits, Observation};
 use rustix::event::epoll;
 
 use super::Executor;
@@ -48,7 +48,7 @@ impl Executor {
 
     fn try_start(&mut self, launch: Launch) -> Result<(), Refusal> {
         check(&launch).map_err(Refusal::Failed)?;
-        let Launch { handle, containers, timeout, kill_timeout, limits } = launch;
+        let Launch { handle, containers, timeout, kill_timeout, limits, pod: _ } = launch;
         let work = self.dirs.create(&handle, &mut self.spares).map_err(|error| match error {
             DirError::Exists => Refusal::StartedBefore,
             DirError::Io(error) => {
@@ -141,5 +141,8 @@ impl Executor {
 }
 
 fn started_before() -> Observation {
-    Observation::Lost { message: "it was started before and is not started twice".into() }
+    Observation::Lost {
+        reason: EXECUTOR_LOST.into(),
+        message: "it was started before and is not started twice".into(),
+    }
 }

@@ -71,7 +71,7 @@ impl Yard {
             yard.observations(task).into_iter().find_map(|what| match what {
                 Observation::Ended(ending) => Some(ending),
                 Observation::StartFailed { message, .. } => panic!("{task} did not start: {message}"),
-                Observation::Started | Observation::Lost { .. } => None,
+                _ => None,
             })
         })
     }
@@ -130,6 +130,7 @@ pub fn launch(task: &str, scripts: &[(&str, &str)]) -> Launch {
         timeout: None,
         kill_timeout: LONG,
         limits: Limits::default(),
+        pod: None,
     }
 }
 

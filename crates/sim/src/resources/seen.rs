@@ -54,6 +54,10 @@ impl Seen {
     }
 
     fn take_in_report(&mut self, standing: &AdapterStanding, generation: i64) -> Result<(), String> {
+        // One commit may carry several reports of an adapter; the history has them all.
+        for trace in standing.history.iter().filter(|trace| trace.available == ConditionStatus::True) {
+            self.said_true.entry(trace.generation).or_default().insert(standing.adapter.clone());
+        }
         if !says(standing, AVAILABLE) && !is_false(standing) {
             return Ok(());
         }
@@ -62,10 +66,6 @@ impl Seen {
             return Err(format!("{} went back to {}", standing.adapter, standing.observed_generation));
         }
         *last = standing.observed_generation;
-        if says(standing, AVAILABLE) {
-            let said = self.said_true.entry(standing.observed_generation).or_default();
-            said.insert(standing.adapter.clone());
-        }
         if says(standing, FINALIZED) && standing.observed_generation == generation {
             self.finalized.insert(standing.adapter.clone());
         }

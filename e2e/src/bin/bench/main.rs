@@ -13,12 +13,14 @@ mod limits;
 mod muster_peer;
 mod planner;
 mod plot;
+mod pods;
 mod process;
 mod relay;
 mod report;
 mod resources;
 mod resources_server;
 mod schedules;
+mod stand_in;
 mod submit;
 mod tasks;
 
@@ -30,8 +32,9 @@ const USAGE: &str = "usage: bench NAME [--quick] [--no-write]
   tasks    10 000 tasks of `true`, beside the bare limit, GNU parallel and HyperQueue
   dag      a fan-out of 10 000 and a chain of 1 000, beside HyperQueue
   schedules  100 000 schedules, 20 000 of them due in the same second
-  relay    messages to RabbitMQ from committed changes, beside a bare publisher
+  pods     2 000 tasks as pods of a real API server, beside the cluster's own Job controller
   resources  reports, conditions, expressions and the sentinel of managed resources
+  relay    messages to RabbitMQ from committed changes, beside a bare publisher
   backlog  what a queue of up to a million tasks costs
   plan     the pure planner alone: placements per second
   creates  only the creates of one client count (--clients N, --count N), for a profiler
@@ -47,8 +50,9 @@ fn main() -> ExitCode {
         Some("tasks") => tasks::run(has("--quick"), !has("--no-write")),
         Some("dag") => dag::run(has("--quick"), !has("--no-write")),
         Some("schedules") => schedules::run(has("--quick"), !has("--no-write")),
-        Some("relay") => relay::run(has("--quick"), !has("--no-write")),
+        Some("pods") => pods::run(has("--quick"), !has("--no-write")),
         Some("resources") => resources::run(has("--quick"), !has("--no-write")),
+        Some("relay") => relay::run(has("--quick"), !has("--no-write")),
         Some("backlog") => backlog::run(has("--quick"), !has("--no-write")),
         Some("plan") => planner::run(!has("--no-write")),
         Some("creates") => {

@@ -118,7 +118,7 @@ async fn hand_in(endpoint: &Endpoint, resources: usize) -> anyhow::Result<Timing
     Ok(Timing::new(micros, begun.elapsed()))
 }
 
-/// Changes a spec again and again, and waits each time until the task of its adapter runs.
+/// Changes a spec again and again, and waits each time until the task of its adapter runs, which it does for a moment.
 async fn follow_changes(endpoint: &Endpoint, connection: &mut Connection) -> anyhow::Result<Timing> {
     let of_type = json!({
         "apiVersion": "muster.dev/v1alpha1", "kind": "ResourceType", "metadata": {"name": "probes"},
@@ -127,7 +127,7 @@ async fn follow_changes(endpoint: &Endpoint, connection: &mut Connection) -> any
     create(connection, TYPES, &of_type).await?;
     let adapter = json!({
         "apiVersion": "muster.dev/v1alpha1", "kind": "Adapter", "metadata": {"name": "run"},
-        "spec": {"resourceType": "probes", "task": {"spec": {"container": {"command": ["true"]}}}},
+        "spec": {"resourceType": "probes", "task": {"spec": {"container": {"command": ["sleep", "0.05"]}}}},
     });
     create(connection, OWN, &adapter).await?;
     let probe = json!({

@@ -3,12 +3,13 @@
 //! A type may declare a field of the spec that names the parent. The server turns that into an owner reference when a
 //! resource is made; from then on the reference counts, and the field does not change.
 
-use muster_ports::store::{Check, Key, Precondition, ResourceName, Store};
+use std::sync::Arc;
+
+use muster_ports::store::{Check, Key, Precondition, ResourceName, Store, Stored};
 use muster_types::managed_resource::ManagedResource;
 use muster_types::metadata::{Metadata, OwnerReference};
 use muster_types::names::RESOURCES_GROUP;
 use muster_types::resource_type::{OnParentDelete, Parent, ResourceScope, ResourceType};
-use serde::Deserialize;
 use serde_json::Value;
 
 use crate::declared::types_resource;
@@ -106,16 +107,10 @@ pub fn restrained(plural: &str, resource: &ManagedResource, store: &Store) -> Op
 
 /// How many resources of a type belong to one with this uid.
 fn children(plural: &str, uid: &str, store: &Store) -> usize {
-    #[derive(Deserialize)]
-    struct Head {
-        metadata: Metadata,
-    }
     let finder = memchr::memmem::Finder::new(uid);
     let snapshot = store.snapshot(&resource_of(plural));
-    let belongs = |json: &[u8]| {
-        finder.find(json).is_some()
-            && serde_json::from_slice::<Head>(json)
-                .is_ok_and(|head| head.metadata.owner_references.iter().any(|owner| owner.uid == uid))
-    };
-    snapshot.range(None, None).filter(|stored| belongs(stored.json())).count()
+    let owns = |metadata: Metadata| metadata.owner_references.iter().any(|owner| owner.uid == uid);
+    let belongs =
+        |stored: &&Arc<Stored>| finder.find(stored.json()).is_some() && stored.metadata().is_some_and(owns);
+    snapshot.range(None, None).filter(belongs).count()
 }

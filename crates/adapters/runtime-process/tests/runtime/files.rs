@@ -43,7 +43,7 @@ async fn logs_of_an_ended_attempt_move_to_the_files_and_stay_readable() {
     yard.runtime.start(launch("t", &[("main", main), ("side.car", "echo; exit 0")]));
     yard.ending("t").await;
     let blobs = Arc::new(MemoryBlobs::default());
-    let all = AllLogs::new(Arc::new(yard.runtime.logs()), KeptLogs::new(blobs.clone()));
+    let all = AllLogs::new(vec![Arc::new(yard.runtime.logs())], KeptLogs::new(blobs.clone()));
     let part = LogPart { offset: 5, bytes: b"main\n".to_vec(), end: 10 };
     assert_eq!(all.read(&handle("t"), "main", 5, 100).expect("a test needs it"), part);
     for round in 0..2 {
@@ -106,7 +106,7 @@ async fn a_log_tells_when_it_was_written_while_it_is_live_and_after() {
     fs::write(temp.path().join("t-1/work/fifo"), "go\n").expect("a test needs it");
     yard.ending("t").await;
     let blobs = Arc::new(MemoryBlobs::default());
-    let all = AllLogs::new(Arc::new(yard.runtime.logs()), KeptLogs::new(blobs.clone()));
+    let all = AllLogs::new(vec![Arc::new(yard.runtime.logs())], KeptLogs::new(blobs.clone()));
     for moved in [false, true] {
         let at = |after| all.offset_at(&handle("t"), "main", Millis(seen + after)).expect("a test needs it");
         let hour = 3_600_000;
@@ -123,7 +123,7 @@ async fn whoever_reads_while_a_log_moves_sees_all_of_it() {
     small.executor.log_max_bytes = 1000;
     let mut yard = Yard::with(small);
     let blobs = Arc::new(MemoryBlobs::default());
-    let all = AllLogs::new(Arc::new(yard.runtime.logs()), KeptLogs::new(blobs.clone()));
+    let all = AllLogs::new(vec![Arc::new(yard.runtime.logs())], KeptLogs::new(blobs.clone()));
     // Some are rotated, some are not.
     for (task, lines) in (0..40).map(|index| (format!("t{index}"), if index % 2 == 0 { 500 } else { 5 })) {
         yard.start(&task, &format!("seq -w 1 {lines}"));

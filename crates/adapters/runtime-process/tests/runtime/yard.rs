@@ -73,7 +73,7 @@ impl Yard {
 
     pub async fn lost(&mut self, task: &str) -> String {
         match self.until(task, |what| !matches!(what, Observation::Started)).await {
-            Observation::Lost { message } => message,
+            Observation::Lost { message, .. } => message,
             other => panic!("{task} was not lost but: {other:?}"),
         }
     }
@@ -134,6 +134,7 @@ pub fn launch(task: &str, scripts: &[(&str, &str)]) -> Launch {
         timeout: None,
         kill_timeout: LONG,
         limits: Limits::default(),
+        pod: None,
     }
 }
 

@@ -136,6 +136,34 @@ fn compile(
 }
 
 impl Template {
+    /// The same, but what is one expression and nothing else becomes a text, too: for fields that are texts.
+    #[must_use]
+    pub fn into_text(self) -> Self {
+        match self {
+            Self::Whole(program) => Self::Text(vec![Piece::Value(program)]),
+            Self::List(elements) => Self::List(elements.into_iter().map(Self::into_text).collect()),
+            Self::Map(entries) => {
+                Self::Map(entries.into_iter().map(|(key, value)| (key, value.into_text())).collect())
+            }
+            Self::Fixed(_) | Self::Text(_) => self,
+        }
+    }
+
+    /// The same with each entry of a map changed.
+    #[must_use]
+    pub fn map_entries(self, change: impl Fn(&str, Self) -> Self) -> Self {
+        match self {
+            Self::Map(entries) => {
+                let change = |(key, value): (String, Self)| {
+                    let value = change(&key, value);
+                    (key, value)
+                };
+                Self::Map(entries.into_iter().map(change).collect())
+            }
+            other => other,
+        }
+    }
+
     fn is_fixed(&self) -> bool {
         matches!(self, Self::Fixed(_))
     }

@@ -179,7 +179,8 @@ fn params_fill_the_template_and_the_report_is_said_by_rules() {
             ],
             "task": {"spec": {"container": {
                 "command": ["sh", "-c", "echo {{ params.zone }} {{ resource.spec.size + 1 }} {{ params.why }}"],
-            }}},
+                "env": [{"name": "SIZE", "value": "{{ resource.spec.size }}"}],
+            }, "data": {"size": "{{ resource.spec.size }}"}}},
             "report": [
                 {"type": "Available", "status": "task.status.state == 'Succeeded' && params.zone != ''", "reason": "'Zone'", "message": "params.zone"},
                 {"type": "Large", "status": "resource.spec.size > 10"},
@@ -193,6 +194,12 @@ fn params_fill_the_template_and_the_report_is_said_by_rules() {
     );
     let container = stage.tasks["x-dns-1"].spec.container.clone().unwrap();
     assert_eq!(container.command[2], "echo north.x 2 Created");
+    assert_eq!(container.env[0].value, "1", "a variable is a text");
+    assert_eq!(
+        stage.tasks["x-dns-1"].spec.data,
+        Some(json!({"size": 1})),
+        "a document takes values as they are"
+    );
     let started = "Applied=True(Started) Available=Unknown(InProgress) Health=True(Evaluated)";
     assert_eq!(stage.says("dns"), started, "rules look at what ended");
     stage.play(

@@ -1,0 +1,104 @@
+//! The runtime of pods, put together: a client, settings, and where its facts go.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use muster_engine::runtimes::Runtimes;
+use muster_engine::settings::Pods;
+use muster_ports::blobs::Blobs;
+use muster_ports::logs::Logs;
+use muster_ports::runtime::{Fact, Runtime};
+use muster_runtime_kube::{KubeRuntime, PodSettings, connect};
+use muster_tasks::capacity::Capacity;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use crate::cli::{PodArgs, QueueArgs};
+use crate::data_dir::DataDir;
+
+/// Pods beside processes.
+pub struct PodPart {
+    /// Settings of the engine.
+    pub settings: Pods,
+    runtime: KubeRuntime,
+    facts: UnboundedReceiver<Fact>,
+}
+
+impl PodPart {
+    /// Makes it. The cluster is not asked yet: it may be away.
+    pub async fn prepare(
+        data: &DataDir,
+        args: &PodArgs,
+        queue: &QueueArgs,
+        url: &str,
+        blobs: Arc<dyn Blobs>,
+    ) -> anyhow::Result<Self> {
+        let client = connect(args.cluster_kubeconfig.as_deref()).await?;
+        let root = data.folder("pods")?;
+        let settings = PodSettings {
+            namespace: args.pod_namespace.clone(),
+            service_account: args.pod_service_account.clone(),
+            run_as_user: args.pod_user,
+            cache_claim: args.pod_cache_claim.clone(),
+            image_pull_policy: args.pod_image_pull_policy.clone(),
+            log_max_bytes: queue.log_max.value(),
+            ..PodSettings::new(&server_id(data.path())?, root)
+        };
+        let (runtime, facts) = KubeRuntime::new(client, settings, blobs);
+        let capacity = Capacity { slots: args.pod_slots, cpu_millis: None, memory: None };
+        let url = args.pod_url.clone().unwrap_or_else(|| url.to_owned());
+        Ok(Self { settings: Pods { capacity, url, base_env: Vec::new() }, runtime, facts })
+    }
+
+    /// Its logs.
+    pub fn logs(&self) -> Arc<dyn Logs> {
+        Arc::new(self.runtime.logs())
+    }
+
+    /// Processes and pods as one runtime with one channel of facts.
+    pub fn join(
+        self,
+        processes: Arc<dyn Runtime>,
+        facts: UnboundedReceiver<Fact>,
+    ) -> (Arc<dyn Runtime>, UnboundedReceiver<Fact>) {
+        let (sender, joined) = unbounded_channel();
+        for mut source in [facts, self.facts] {
+            let sender = sender.clone();
+            tokio::spawn(async move {
+                while let Some(fact) = source.recv().await {
+                    if sender.send(fact).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        (Arc::new(Runtimes::new(processes, Arc::new(self.runtime))), joined)
+    }
+}
+
+/// Tells the pods of this data directory from those of any other, for ever.
+fn server_id(data: &Path) -> anyhow::Result<String> {
+    let path = data.join("server-id");
+    if let Ok(kept) = fs::read_to_string(&path) {
+        return Ok(kept.trim().to_owned());
+    }
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("there is no randomness: {error}"))?;
+    let id = format!("{:016x}", u64::from_ne_bytes(bytes));
+    fs::write(&path, &id).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_data_directory_has_one_id_for_ever() {
+        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let id = server_id(one.path()).unwrap();
+        assert_eq!(server_id(one.path()).unwrap(), id);
+        assert_ne!(server_id(two.path()).unwrap(), id);
+    }
+}

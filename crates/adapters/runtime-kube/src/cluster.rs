@@ -1,0 +1,100 @@
+//! What is asked of the API server. Nothing is decided here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Pod, Secret};
+use kube::Client;
+use kube::api::{Api, DeleteParams, PostParams, Preconditions};
+use muster_ports::runtime::Launch;
+use tokio::time::sleep;
+
+use crate::manifest::{SERVER_LABEL, TASK_LABEL, namespace_of, render_pod, render_secret};
+use crate::refusal::{Refusal, read_refusal};
+use crate::settings::PodSettings;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// The cluster, as far as pods of this server go.
+#[derive(Clone)]
+pub(crate) struct Cluster {
+    pub client: Client,
+    pub settings: Arc<PodSettings>,
+}
+
+impl Cluster {
+    pub(crate) fn pods(&self, namespace: &str) -> Api<Pod> {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
+    /// Makes the pod of an attempt and then its Secret; one that is there already is as good.
+    pub(crate) async fn create(&self, launch: &Launch) -> Result<(), Refusal> {
+        let bad = |reason, message: String| Refusal::Permanent { reason, message };
+        let more =
+            launch.pod.as_ref().ok_or_else(|| bad("NoPod", "the launch is not one of a pod".into()))?;
+        let manifest =
+            render_pod(launch, more, &self.settings).map_err(|error| bad("PodRefused", error.to_string()))?;
+        let namespace = namespace_of(more, &self.settings);
+        let pods = self.pods(&namespace);
+        let pod = match pods.create(&PostParams::default(), &manifest).await {
+            Ok(pod) => pod,
+            Err(error) => match read_refusal(&error) {
+                Refusal::Exists => self.find_own(&pods, &manifest).await?,
+                other => return Err(other),
+            },
+        };
+        let Some(secret) = render_secret(launch, &pod, &self.settings) else { return Ok(()) };
+        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &namespace);
+        match secrets.create(&PostParams::default(), &secret).await.map_err(|error| read_refusal(&error)) {
+            Ok(_) | Err(Refusal::Exists) => Ok(()),
+            Err(refusal) => Err(refusal),
+        }
+    }
+
+    /// The pod of the same name, if it is of the same attempt.
+    async fn find_own(&self, pods: &Api<Pod>, manifest: &Pod) -> Result<Pod, Refusal> {
+        let name = manifest.metadata.name.as_deref().unwrap_or_default();
+        let found = pods.get(name).await.map_err(|error| match read_refusal(&error) {
+            // It went in between.
+            Refusal::NotFound => Refusal::Transient { message: "the pod is just going".into(), after: None },
+            other => other,
+        })?;
+        let label = |pod: &Pod, key: &str| pod.metadata.labels.as_ref()?.get(key).cloned();
+        let same = [SERVER_LABEL, TASK_LABEL].iter().all(|key| label(&found, key) == label(manifest, key));
+        if same {
+            return Ok(found);
+        }
+        Err(Refusal::Permanent {
+            reason: "PodRefused",
+            message: format!("a pod {name} is there that is not of this server"),
+        })
+    }
+
+    /// Deletes a pod, trying until it is deleted, or is another one.
+    pub(crate) async fn delete(&self, namespace: String, name: String, uid: String, grace: Duration) {
+        let seconds = u32::try_from(grace.as_secs()).unwrap_or(u32::MAX);
+        let asked = DeleteParams {
+            grace_period_seconds: Some(seconds),
+            preconditions: (!uid.is_empty())
+                .then_some(Preconditions { uid: Some(uid), resource_version: None }),
+            ..DeleteParams::default()
+        };
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let done = self.pods(&namespace).delete(&name, &asked).await;
+            match done.map_err(|error| read_refusal(&error)) {
+                Ok(_) | Err(Refusal::NotFound | Refusal::Exists) => return,
+                Err(Refusal::Permanent { message, .. } | Refusal::Quota(message)) => {
+                    tracing::error!(namespace, name, message, "a pod cannot be deleted");
+                    return;
+                }
+                Err(Refusal::Transient { message, after }) => {
+                    tracing::warn!(namespace, name, message, "a pod cannot be deleted now");
+                    sleep(after.map_or(pause, |seconds| Duration::from_secs(seconds.into()))).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! How many pods are asked for, learned from what the cluster says.
+//!
+//! Decides: when a quota of the cluster refused a pod, no more are asked for than there were, and now and then one more, until
+//! it is let in again. While a pod finds no node, none is asked for at all, so that priority keeps its meaning. Never knows the
+//! quota itself: others use it too.
+
+use std::collections::BTreeSet;
+
+use muster_types::attempt::Handle;
+
+use crate::capacity::Guard;
+
+/// The longest time between two tries, in seconds.
+const LONGEST: i64 = 30;
+
+/// What is known of a cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PodGuard {
+    /// As many as there were when one was refused.
+    limit: Option<u32>,
+    pause: i64,
+    /// When one more is tried.
+    probe_at: i64,
+    refused_at: Option<i64>,
+    unschedulable: BTreeSet<Handle>,
+}
+
+impl PodGuard {
+    /// A quota refused a pod while this many were there.
+    pub fn observe_blocked(&mut self, there: u32, now: i64) {
+        self.limit = Some(self.limit.map_or(there, |limit| limit.min(there)));
+        // One refusal rarely comes alone.
+        if self.refused_at != Some(now) {
+            self.refused_at = Some(now);
+            self.pause = (self.pause * 2).clamp(1, LONGEST);
+            self.probe_at = now.saturating_add(self.pause);
+        }
+    }
+
+    /// A pod was let in, and this many are there now.
+    pub fn observe_created(&mut self, there: u32, now: i64) {
+        if self.limit.is_some_and(|limit| there > limit) {
+            self.limit = Some(there);
+            self.pause = 0;
+            self.probe_at = now;
+        }
+    }
+
+    /// A pod found no node.
+    pub fn observe_unschedulable(&mut self, handle: &Handle) {
+        self.unschedulable.insert(handle.clone());
+    }
+
+    /// A pod found a node, or is gone.
+    pub fn observe_settled(&mut self, handle: &Handle) {
+        self.unschedulable.remove(handle);
+    }
+
+    /// A pod is gone: what it used of the quota will be counted as free soon.
+    pub fn observe_ended(&mut self, handle: &Handle, now: i64) {
+        self.observe_settled(handle);
+        self.pause = 0;
+        self.probe_at = self.probe_at.min(now.saturating_add(1));
+    }
+
+    /// How many pods there may be now, if that is known.
+    pub fn limit(&self, now: i64) -> Option<(Guard, u32)> {
+        if !self.unschedulable.is_empty() {
+            return Some((Guard::Unschedulable, 0));
+        }
+        let more = u32::from(now >= self.probe_at);
+        self.limit.map(|limit| (Guard::Quota, limit.saturating_add(more)))
+    }
+
+    /// When one more is tried, in seconds.
+    pub fn wake_at(&self, now: i64) -> Option<i64> {
+        self.limit.filter(|_| self.probe_at > now).map(|_| self.probe_at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn handle(task: &str) -> Handle {
+        Handle { task: task.into(), attempt: 1 }
+    }
+
+    #[test]
+    fn after_a_refusal_no_more_are_asked_for_than_there_were() {
+        let mut guard = PodGuard::default();
+        assert_eq!(guard.limit(0), None);
+        guard.observe_blocked(2, 100);
+        guard.observe_blocked(2, 100);
+        assert_eq!((guard.limit(100), guard.wake_at(100)), (Some((Guard::Quota, 2)), Some(101)));
+    }
+
+    #[test]
+    fn one_more_is_tried_ever_more_rarely_until_it_is_let_in() {
+        let mut guard = PodGuard::default();
+        let mut pauses = vec![];
+        let mut now = 100;
+        for _ in 0..7 {
+            guard.observe_blocked(2, now);
+            let next = guard.wake_at(now).unwrap();
+            pauses.push(next - now);
+            now = next;
+            assert_eq!(guard.limit(now), Some((Guard::Quota, 3)));
+        }
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30]);
+        guard.observe_created(3, now);
+        assert_eq!(guard.limit(now), Some((Guard::Quota, 4)));
+        guard.observe_blocked(3, now + 1);
+        assert_eq!(guard.wake_at(now + 1), Some(now + 2), "it begins anew");
+    }
+
+    #[test]
+    fn when_a_pod_has_ended_another_is_tried_soon() {
+        let mut guard = PodGuard::default();
+        for second in [100, 101, 103, 107] {
+            guard.observe_blocked(2, second);
+        }
+        assert_eq!(guard.wake_at(107), Some(115));
+        guard.observe_ended(&handle("a"), 108);
+        assert_eq!(guard.wake_at(108), Some(109));
+    }
+
+    #[test]
+    fn nothing_is_asked_for_while_a_pod_finds_no_node() {
+        let mut guard = PodGuard::default();
+        guard.observe_unschedulable(&handle("a"));
+        guard.observe_unschedulable(&handle("b"));
+        guard.observe_settled(&handle("a"));
+        assert_eq!(guard.limit(0), Some((Guard::Unschedulable, 0)));
+        guard.observe_settled(&handle("b"));
+        assert_eq!(guard.limit(0), None);
+    }
+}
