@@ -248,7 +248,10 @@ def tasks():
 def dynamic_finds_every_kind():
     found = dynamic.DynamicClient(client.ApiClient()).resources.search(group=GROUP)
     kinds = {resource.kind for resource in found if not resource.kind.endswith("List")}
-    expected = "Addon Application Extension Job Schedule Task TaskGroup TaskKind TaskTemplate"
+    expected = (
+        "Adapter Addon Application EventSink Extension Job ResourceType Schedule Task TaskGroup TaskKind "
+        "TaskTemplate"
+    )
     assert kinds == set(expected.split()), kinds
 
 

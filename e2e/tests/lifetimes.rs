@@ -137,7 +137,7 @@ fn members_of_a_group_share_a_bucket_that_lasts_as_long_as_the_group() {
     assert_eq!(world.http.delete(&format!("{API}/tasks/g-a")).code, 200);
     wait_for("a member is gone", SOON, || world.is_gone("g-a"));
     assert_eq!(world.http.get(&file("g-b")).text(), "shared");
-    let kept = world.server.data().join("files/tasks").join(uid);
+    let kept = world.server.data().join("files/files/tasks").join(uid);
     assert!(kept.exists());
     assert_eq!(world.http.delete(&format!("{API}/taskgroups/g")).code, 200);
     wait_for("the bucket is gone with the group", SOON, || !kept.exists());

@@ -4,7 +4,7 @@
 //! again.
 //!
 //! The protocols are spoken here, without libraries: what is needed of each is small (see
-//! `docs/decisions/0020-brokers-are-spoken-to-by-hand.md`).
+//! `docs/decisions/0017-brokers-are-spoken-to-by-hand.md`).
 //!
 //! Start here: [`SinkMaker`] makes what an EventSink asks for.
 

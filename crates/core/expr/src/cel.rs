@@ -1,6 +1,6 @@
 //! CEL, the expression language of conditions, preconditions and templates: `resource.spec.size > 3 && !available`.
 //!
-//! Own, small and total (`docs/decisions/0020-own-cel.md`): an expression is read and its types are checked once, with the
+//! Own, small and total (`docs/decisions/0014-own-cel.md`): an expression is read and its types are checked once, with the
 //! place of a mistake shown; evaluating it costs counted steps and stops at a limit, so no stored text can hang or crash
 //! the server.
 //!

@@ -1,5 +1,5 @@
 //! When a deleted resource may go: its adapters have cleaned up and nothing belongs to it any more, or somebody said that it
-//! must go without them, and why (`docs/decisions/0021-force-delete.md`).
+//! must go without them, and why (`docs/decisions/0015-force-delete.md`).
 
 use muster_types::ManagedResource;
 use muster_types::adapter_report::{FINALIZED, find_reported};
