@@ -39,6 +39,7 @@ use crate::catalogs::Catalogs;
 use crate::due::Due;
 use crate::edits::{Action, Edit, Edits, Held};
 use crate::files::{Files, Order};
+use crate::intake::Intake as _;
 use crate::read_briefs::read_briefs;
 use crate::readiness::Readiness;
 use crate::settings::{Ahead, Settings};
@@ -50,8 +51,6 @@ use crate::writes::is_untold;
 const TASKS: &str = "tasks.muster.dev";
 /// Where groups are kept.
 const GROUPS: &str = "taskgroups.muster.dev";
-/// Changes taken in at once.
-const CHANGES: usize = 1024;
 /// Tasks whose time is over that one cycle deals with.
 const REAPED: usize = 256;
 /// How long news that an attempt runs may wait for news that it ended, so that a short one is written once.
@@ -142,15 +141,6 @@ impl Engine {
             RuntimeName::Robot => none,
         });
         Ok((board, store.watch(WatchScope::All, store.revision())?))
-    }
-
-    /// Fell behind what can be watched: start over from what is there.
-    fn start_over(&mut self) -> Result<(), WatchError> {
-        (self.board, self.watch) = Self::empty(&self.settings, &self.outside.store)?;
-        self.catalogs = Catalogs::default();
-        self.own.clear();
-        self.read_all();
-        Ok(())
     }
 
     fn read_all(&mut self) {

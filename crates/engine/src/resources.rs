@@ -26,6 +26,7 @@ use muster_resources::plan::CallState;
 use muster_types::LabelSelector;
 use serde_json::Value as Json;
 
+use crate::intake::Intake as _;
 use entry::{Entry, Place};
 pub use live::run;
 use look::Looked;
@@ -107,18 +108,9 @@ impl Resources {
         Ok(resources)
     }
 
-    /// Fell behind what can be watched: start over from what is there. Calls that are open stay known.
-    fn start_over(&mut self) -> Result<(), WatchError> {
-        let calls = std::mem::take(&mut self.calls);
-        *self =
-            Self::new(self.store.clone(), self.clock.clone(), self.outbound.clone(), self.settings.clone())?;
-        self.calls = calls;
-        Ok(())
-    }
-
     /// One whole cycle. Returns when to look again even if nothing happens.
     pub async fn step(&mut self) -> Result<Option<Millis>, WatchError> {
-        self.index()?;
+        self.take_in()?;
         let now = self.clock.now();
         self.take_due(now);
         let mut looked = Vec::new();

@@ -20,6 +20,7 @@ use muster_ports::clock::{Clock, Millis};
 use muster_ports::store::{Batch, CommitError, Key, ResourceName, Store, Watch, WatchError, WatchScope};
 use muster_types::Timestamp;
 
+use crate::intake::Intake as _;
 use entry::{Entry, Place, RunKey};
 pub use live::run;
 use making::{Made, make};
@@ -85,7 +86,7 @@ impl Schedules {
 
     /// One whole cycle. Returns when to look again even if nothing happens.
     pub async fn step(&mut self) -> Result<Option<Millis>, WatchError> {
-        self.index()?;
+        self.take_in()?;
         let now = self.clock.now();
         self.take_due(now);
         let slice: Vec<_> = self.dirty.iter().take(SLICE).cloned().collect();

@@ -27,6 +27,7 @@ use edits::deletion;
 use entries::{GroupEntry, JobEntry};
 use queue::Queue;
 
+use crate::intake::Intake as _;
 use crate::writes::is_untold;
 pub use run::run;
 
@@ -93,19 +94,13 @@ impl Workflows {
         Ok(workflows)
     }
 
-    /// Fell behind what can be watched: start over from what is there.
-    fn start_over(&mut self) -> Result<(), WatchError> {
-        *self = Self::new(self.store.clone(), self.clock.clone())?;
-        Ok(())
-    }
-
     /// One whole cycle. Returns when to look again even if nothing happens.
     pub async fn step(&mut self) -> Result<Option<Millis>, WatchError> {
-        self.index()?;
+        self.take_in()?;
         let now = self.clock.now();
         self.take_due(now).await;
         self.step_groups(now).await;
-        self.index()?;
+        self.take_in()?;
         self.step_jobs(now).await;
         let more = !self.dirty_groups.is_empty() || !self.dirty_jobs.is_empty();
         Ok(if more { Some(now) } else { self.due.first().map(|(at, _)| *at) })

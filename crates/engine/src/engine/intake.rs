@@ -2,57 +2,23 @@
 
 use muster_ports::clock::Millis;
 use muster_ports::runtime::Handle;
-use muster_ports::store::{Change, Stored, WatchError};
+use muster_ports::store::{Change, Stored, Watch, WatchError};
 use muster_tasks::brief::Brief;
 use muster_tasks::view::TaskView;
 use muster_types::State;
 
-use super::{CHANGES, Engine, Uid};
+use super::{Engine, Uid};
+use crate::catalogs::Catalogs;
 use crate::files::Order;
+use crate::intake::Intake;
 use crate::read_briefs::read_briefs;
 
-impl Engine {
-    /// Takes in everything that was committed.
-    pub(super) fn index(&mut self) -> Result<(), WatchError> {
-        loop {
-            let changes = match self.watch.poll_page(CHANGES) {
-                Err(WatchError::Gone { .. }) => {
-                    self.start_over()?;
-                    continue;
-                }
-                other => other?,
-            };
-            if changes.is_empty() {
-                break;
-            }
-            for change in changes {
-                self.observe(&change);
-            }
-        }
-        self.refresh_kinds();
-        Ok(())
+impl Intake for Engine {
+    fn watch(&mut self) -> &mut Watch {
+        &mut self.watch
     }
 
-    /// Takes in what kinds say. True if that is of consequence for tasks that were taken in before.
-    pub(super) fn take_kinds(&mut self) -> bool {
-        let changed = self.catalogs.changed_kinds();
-        changed.is_some_and(|(graph, priorities, strict)| self.board.set_kinds(graph, priorities, strict))
-    }
-
-    /// Takes in what kinds say, and tasks once more where that is of consequence for them.
-    pub(super) fn refresh_kinds(&mut self) {
-        if !self.take_kinds() {
-            return;
-        }
-        let stored = self.outside.store.snapshot(&self.tasks);
-        read_briefs(stored.range(None, None), |brief| {
-            if !brief.view.kind.is_empty() {
-                self.show(&brief.view);
-            }
-        });
-    }
-
-    pub(super) fn observe(&mut self, change: &Change) {
+    fn observe(&mut self, change: &Change) {
         if change.resource != self.tasks {
             self.catalogs.observe(change);
             self.readiness.observe(change);
@@ -78,6 +44,42 @@ impl Engine {
         if is_submitted(change, &brief) {
             self.asked.insert(brief.view.path);
         }
+    }
+
+    fn start_over(&mut self) -> Result<(), WatchError> {
+        (self.board, self.watch) = Self::empty(&self.settings, &self.outside.store)?;
+        self.catalogs = Catalogs::default();
+        self.own.clear();
+        self.read_all();
+        Ok(())
+    }
+}
+
+impl Engine {
+    /// Takes in everything that was committed, and what kinds say of it.
+    pub(super) fn index(&mut self) -> Result<(), WatchError> {
+        self.take_in()?;
+        self.refresh_kinds();
+        Ok(())
+    }
+
+    /// Takes in what kinds say. True if that is of consequence for tasks that were taken in before.
+    pub(super) fn take_kinds(&mut self) -> bool {
+        let changed = self.catalogs.changed_kinds();
+        changed.is_some_and(|(graph, priorities, strict)| self.board.set_kinds(graph, priorities, strict))
+    }
+
+    /// Takes in what kinds say, and tasks once more where that is of consequence for them.
+    pub(super) fn refresh_kinds(&mut self) {
+        if !self.take_kinds() {
+            return;
+        }
+        let stored = self.outside.store.snapshot(&self.tasks);
+        read_briefs(stored.range(None, None), |brief| {
+            if !brief.view.kind.is_empty() {
+                self.show(&brief.view);
+            }
+        });
     }
 
     /// A group is gone, and so is the bucket that its members shared.

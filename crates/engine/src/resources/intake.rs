@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use muster_ports::store::{Change, Stored, WatchError};
+use muster_ports::store::{Change, Stored, Watch, WatchError};
 use muster_types::State;
 use muster_types::metadata::StringMap;
 use serde::Deserialize;
 
 use super::Resources;
 use super::entry::{Place, resource_name};
-
-/// Changes taken in at once.
-const CHANGES: usize = 1024;
+use crate::intake::Intake;
 
 /// What of a stored resource must be known before it is looked at.
 #[derive(Deserialize)]
@@ -69,44 +67,9 @@ struct TaskHeadStatus {
     state: Option<State>,
 }
 
-impl Resources {
-    /// Takes in everything that was committed.
-    pub(super) fn index(&mut self) -> Result<(), WatchError> {
-        loop {
-            let changes = match self.watch.poll_page(CHANGES) {
-                Err(WatchError::Gone { .. }) => {
-                    self.start_over()?;
-                    continue;
-                }
-                other => other?,
-            };
-            if changes.is_empty() {
-                return Ok(());
-            }
-            for change in changes {
-                self.observe(&change);
-            }
-        }
-    }
-
-    /// Takes in everything that is stored: types and adapters first.
-    pub(super) fn read_all(&mut self) {
-        for stored in self.store.snapshot(&self.names.types).range(None, None) {
-            self.types.observe(stored);
-        }
-        for stored in self.store.snapshot(&self.names.adapters).range(None, None) {
-            self.adapters.observe(stored);
-        }
-        for plural in self.types.plurals() {
-            self.read_type(&plural);
-        }
-    }
-
-    fn read_type(&mut self, plural: &Arc<str>) {
-        let snapshot = self.store.snapshot(&resource_name(plural));
-        for stored in snapshot.range(None, None) {
-            self.observe_resource(plural, stored);
-        }
+impl Intake for Resources {
+    fn watch(&mut self) -> &mut Watch {
+        &mut self.watch
     }
 
     fn observe(&mut self, change: &Change) {
@@ -134,6 +97,36 @@ impl Resources {
             } else {
                 self.observe_resource(&plural, object);
             }
+        }
+    }
+
+    fn start_over(&mut self) -> Result<(), WatchError> {
+        let calls = std::mem::take(&mut self.calls);
+        *self =
+            Self::new(self.store.clone(), self.clock.clone(), self.outbound.clone(), self.settings.clone())?;
+        self.calls = calls;
+        Ok(())
+    }
+}
+
+impl Resources {
+    /// Takes in everything that is stored: types and adapters first.
+    pub(super) fn read_all(&mut self) {
+        for stored in self.store.snapshot(&self.names.types).range(None, None) {
+            self.types.observe(stored);
+        }
+        for stored in self.store.snapshot(&self.names.adapters).range(None, None) {
+            self.adapters.observe(stored);
+        }
+        for plural in self.types.plurals() {
+            self.read_type(&plural);
+        }
+    }
+
+    fn read_type(&mut self, plural: &Arc<str>) {
+        let snapshot = self.store.snapshot(&resource_name(plural));
+        for stored in snapshot.range(None, None) {
+            self.observe_resource(plural, stored);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muster_ports::store::{Change, Key, Stored, WatchError};
+use muster_ports::store::{Change, Key, Stored, Watch, WatchError};
 use muster_types::schedule::TriggerKind;
 use muster_types::{Schedule, State};
 use muster_workflows::schedule_history::EndedRun;
@@ -12,9 +12,7 @@ use serde::Deserialize;
 use super::Schedules;
 use super::entry::{Entry, Place, RunKey};
 use super::run_brief::{RunBrief, may_be_run};
-
-/// Changes taken in at once.
-const CHANGES: usize = 1024;
+use crate::intake::Intake;
 
 /// What of a stored schedule must be known before it is looked at.
 #[derive(Deserialize)]
@@ -36,39 +34,9 @@ struct HeadSpec {
     triggers: Vec<serde::de::IgnoredAny>,
 }
 
-impl Schedules {
-    /// Takes in everything that was committed.
-    pub(super) fn index(&mut self) -> Result<(), WatchError> {
-        loop {
-            let changes = match self.watch.poll_page(CHANGES) {
-                Err(WatchError::Gone { .. }) => {
-                    *self = Self::new(self.store.clone(), self.clock.clone())?;
-                    continue;
-                }
-                other => other?,
-            };
-            if changes.is_empty() {
-                return Ok(());
-            }
-            for change in changes {
-                self.observe(&change);
-            }
-        }
-    }
-
-    /// Takes in everything that is stored: schedules first, so that their runs find them.
-    pub(super) fn read_all(&mut self) {
-        let schedules = self.store.snapshot(&self.names.schedules);
-        for stored in schedules.range(None, None) {
-            self.observe_schedule(stored);
-        }
-        for kind in [TriggerKind::Task, TriggerKind::Job] {
-            let resource = if kind == TriggerKind::Task { &self.names.tasks } else { &self.names.jobs };
-            let stored = self.store.snapshot(resource);
-            for stored in stored.range(None, None) {
-                self.observe_run(kind, stored);
-            }
-        }
+impl Intake for Schedules {
+    fn watch(&mut self) -> &mut Watch {
+        &mut self.watch
     }
 
     fn observe(&mut self, change: &Change) {
@@ -88,6 +56,28 @@ impl Schedules {
                 self.forget_run(&RunKey { kind, path: path.clone() });
             } else {
                 self.observe_run(kind, &change.object);
+            }
+        }
+    }
+
+    fn start_over(&mut self) -> Result<(), WatchError> {
+        *self = Self::new(self.store.clone(), self.clock.clone())?;
+        Ok(())
+    }
+}
+
+impl Schedules {
+    /// Takes in everything that is stored: schedules first, so that their runs find them.
+    pub(super) fn read_all(&mut self) {
+        let schedules = self.store.snapshot(&self.names.schedules);
+        for stored in schedules.range(None, None) {
+            self.observe_schedule(stored);
+        }
+        for kind in [TriggerKind::Task, TriggerKind::Job] {
+            let resource = if kind == TriggerKind::Task { &self.names.tasks } else { &self.names.jobs };
+            let stored = self.store.snapshot(resource);
+            for stored in stored.range(None, None) {
+                self.observe_run(kind, stored);
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use muster_ports::clock::Millis;
-use muster_ports::store::{Change, Key, Stored, WatchError};
+use muster_ports::store::{Change, Key, Stored, Watch, WatchError};
 use muster_types::{Job, TaskGroup};
 use muster_workflows::group_members::Members;
 use muster_workflows::lifetime::{group_end_of_life, job_end_of_life};
@@ -11,45 +11,11 @@ use muster_workflows::lifetime::{group_end_of_life, job_end_of_life};
 use super::entries::{GroupEntry, JobEntry, OpenGroup, OpenJob, Written, controller, stand_of};
 use super::member_brief::MemberBrief;
 use super::{Due, Workflows};
+use crate::intake::Intake;
 
-/// Changes taken in at once.
-const CHANGES: usize = 1024;
-
-impl Workflows {
-    /// Takes in everything that was committed.
-    pub(super) fn index(&mut self) -> Result<(), WatchError> {
-        loop {
-            let changes = match self.watch.poll_page(CHANGES) {
-                Err(WatchError::Gone { .. }) => {
-                    self.start_over()?;
-                    continue;
-                }
-                other => other?,
-            };
-            if changes.is_empty() {
-                return Ok(());
-            }
-            for change in changes {
-                self.observe(&change);
-            }
-        }
-    }
-
-    /// Takes in what is stored: jobs, then groups, then tasks, each known before what belongs to it.
-    pub(super) fn read_all(&mut self) {
-        let snapshots = [&self.names.jobs, &self.names.groups, &self.names.tasks]
-            .map(|resource| (resource.clone(), self.store.snapshot(resource)));
-        for (resource, snapshot) in &snapshots {
-            for stored in snapshot.range(None, None) {
-                self.observe_stored(resource.as_str(), stored);
-            }
-        }
-        for (uid, entry) in &mut self.groups {
-            if let Some(open) = &mut entry.open {
-                open.members.settle(open.group.status.gone);
-                self.dirty_groups.push(uid);
-            }
-        }
+impl Intake for Workflows {
+    fn watch(&mut self) -> &mut Watch {
+        &mut self.watch
     }
 
     fn observe(&mut self, change: &Change) {
@@ -65,6 +31,30 @@ impl Workflows {
             && let Some(uid) = self.job_uids.remove(&change.object.path)
         {
             self.jobs.remove(&uid);
+        }
+    }
+
+    fn start_over(&mut self) -> Result<(), WatchError> {
+        *self = Self::new(self.store.clone(), self.clock.clone())?;
+        Ok(())
+    }
+}
+
+impl Workflows {
+    /// Takes in what is stored: jobs, then groups, then tasks, each known before what belongs to it.
+    pub(super) fn read_all(&mut self) {
+        let snapshots = [&self.names.jobs, &self.names.groups, &self.names.tasks]
+            .map(|resource| (resource.clone(), self.store.snapshot(resource)));
+        for (resource, snapshot) in &snapshots {
+            for stored in snapshot.range(None, None) {
+                self.observe_stored(resource.as_str(), stored);
+            }
+        }
+        for (uid, entry) in &mut self.groups {
+            if let Some(open) = &mut entry.open {
+                open.members.settle(open.group.status.gone);
+                self.dirty_groups.push(uid);
+            }
         }
     }
 
