@@ -175,6 +175,8 @@ fn launch(program: &Path, dir: &Path, listen: &str, flags: &[String]) -> (Child,
         .args(flags)
         // Tasks stay as the tests make them; a test that wants them run says so in its flags, which win.
         .env("MUSTER_ROLES", "api")
+        // One broker on one machine: those who want robots say where.
+        .env("MUSTER_MQTT_LISTEN", "off")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(errors)

@@ -9,6 +9,7 @@ mod machine;
 mod manifests;
 mod output;
 mod pods;
+mod robots;
 mod server;
 mod up;
 mod usage;

@@ -14,7 +14,8 @@ use crate::server::{EngineOptions, Options, Server};
 
 /// Runs the server until it is told to stop.
 pub fn run(globals: &Globals, args: &UpArgs) -> anyhow::Result<ExitCode> {
-    let wanted = globals.log.as_deref().unwrap_or("info");
+    // The broker would tell of every connection.
+    let wanted = globals.log.as_deref().unwrap_or("info,mqtt5=error");
     let filter = EnvFilter::try_new(wanted)
         .with_context(|| format!("--log {wanted} is not a log filter; try --log debug"))?;
     streams::start_logging(filter);
@@ -30,24 +31,26 @@ async fn up(data: &DataDir, args: &UpArgs) -> anyhow::Result<()> {
     let engine = runs_tasks.then(|| {
         EngineOptions::new(args.queue.clone(), EngineOptions::clean_env())
             .with_pods(&args.pods)
+            .with_robots(&args.robots)
             .resources(args.resources.clone())
     });
     let relay = args.roles.contains(&ServerRole::Relay);
     let options = Options { listen: &args.listen, tls: Some(args), limits: &args.limits, engine, relay };
     let server = Server::start(data, &options).await?;
     stop_on_signals(server.shutdown())?;
-    announce(data, &server.url);
+    announce(data, &server.url, server.robots.as_deref());
     server.wait().await
 }
 
 /// Says where the server is and what to do next. Nobody may be reading, which is no reason to stop.
-fn announce(data: &DataDir, url: &str) {
+fn announce(data: &DataDir, url: &str, robots: Option<&str>) {
     let kubeconfig = data.kubeconfig().display().to_string();
     let path = data.path().display();
     let is_default = DataDir::choose(None).is_ok_and(|default| default.path() == data.path());
     let muster = if is_default { "muster".to_owned() } else { format!("muster --data {path}") };
+    let robots = robots.map_or_else(String::new, |robots| format!("\n  robots      {robots}"));
     let text = format!(
-        "Muster is ready.\n\n  API         {url}\n  kubeconfig  {kubeconfig}\n  data        {path}\n\n\
+        "Muster is ready.\n\n  API         {url}\n  kubeconfig  {kubeconfig}\n  data        {path}{robots}\n\n\
          Try in another terminal:\n  {muster} submit --wait -- echo hello\n  {muster} get tasks\n\n\
          Or with kubectl:\n  export KUBECONFIG={kubeconfig}\n  kubectl api-resources --api-group=muster.dev\n  \
          kubectl explain task.spec\n\nStop with Ctrl-C."

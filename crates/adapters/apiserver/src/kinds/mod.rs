@@ -9,6 +9,8 @@ mod extension;
 mod job;
 mod patterns;
 mod resource_type;
+mod robot;
+mod robots;
 mod schedule;
 mod task;
 mod task_group;
@@ -23,6 +25,7 @@ use muster_types::event_sink::EventSinkSpec;
 use muster_types::extension::ExtensionSpec;
 use muster_types::job::JobSpec;
 use muster_types::resource_type::ResourceTypeSpec;
+use muster_types::robot::RobotSpec;
 use muster_types::schedule::ScheduleSpec;
 use muster_types::task::TaskSpec;
 use muster_types::task_group::TaskGroupSpec;
@@ -38,6 +41,7 @@ pub fn registry() -> Registry {
         .with::<TaskGroupSpec>()
         .with::<JobSpec>()
         .with::<ScheduleSpec>()
+        .with::<RobotSpec>()
         .with::<EventSinkSpec>()
         .with::<TaskTemplateSpec>()
         .with::<TaskKindSpec>()

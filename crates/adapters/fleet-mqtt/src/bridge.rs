@@ -1,0 +1,8 @@
+//! The bridge: what robots say goes to the store and to the engine, what the engine orders goes to robots.
+
+mod bucket;
+mod desk;
+mod joining;
+mod pulses;
+
+pub(crate) use desk::{Desk, Order};
