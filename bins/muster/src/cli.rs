@@ -234,13 +234,13 @@ pub struct UpArgs {
     /// Serve plain HTTP on any address: everybody on the network can read tokens
     #[arg(long)]
     pub insecure_http: bool,
-    /// What this server does: api, engine, relay
+    /// What this server does: api, engine, relay, web
     #[arg(
         long,
         value_name = "ROLE",
         env = "MUSTER_ROLES",
         value_delimiter = ',',
-        default_value = "api,engine,relay"
+        default_value = "api,engine,relay,web"
     )]
     pub roles: Vec<ServerRole>,
     #[command(flatten)]
@@ -262,6 +262,8 @@ pub enum ServerRole {
     Engine,
     /// Tell event sinks about changes
     Relay,
+    /// Show what happens in a browser, under /ui
+    Web,
 }
 
 /// Limits of the server.

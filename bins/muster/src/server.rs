@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use muster_apiserver::access::Role;
 use muster_apiserver::api::{Api, Settings};
 use muster_apiserver::attempt_tokens::AttemptTokens;
-use muster_apiserver::parts::Parts;
+use muster_apiserver::parts::{Pages, Parts};
 use muster_apiserver::serve::{Listening, serve};
 use muster_apiserver::shutdown::Shutdown;
 use muster_apiserver::{certs, garbage, kinds};
@@ -63,6 +63,8 @@ pub struct Options<'a> {
     pub engine: Option<EngineOptions>,
     /// Whether it tells event sinks about changes.
     pub relay: bool,
+    /// Whether people can look at it in a browser.
+    pub web: bool,
 }
 
 /// How tasks are run.
@@ -117,6 +119,8 @@ impl EngineOptions {
 pub struct Server {
     /// Where it is reached.
     pub url: String,
+    /// Where people look at it, if they can.
+    pub console: Option<String>,
     /// The secret of its admin.
     pub admin: String,
     /// What it keeps.
@@ -142,6 +146,9 @@ impl Server {
         let registry = kinds::registry().with_types_of(&store);
         let scheme = if listening.tls.is_some() { "https" } else { "http" };
         let url = server_url(scheme, address);
+        // A certificate that nobody knows makes browsers warn; on this machine they need none.
+        let seen = if listening.plain { server_url("http", address) } else { url.clone() };
+        let console = options.web.then(|| format!("{seen}/ui/"));
         let files = data.folder("files")?;
         let blobs = LocalBlobs::open(&files);
         let blobs: Arc<dyn Blobs> =
@@ -153,7 +160,9 @@ impl Server {
             logs: Some(Arc::new(KeptLogs::new(blobs.clone()))),
             explain: None,
             telemetry: Telemetry::default(),
-            pages: Some(Arc::new(Console::new(store.clone(), clock.clone(), shutdown.clone()))),
+            pages: options.web.then(|| {
+                Arc::new(Console::new(store.clone(), clock.clone(), shutdown.clone())) as Arc<dyn Pages>
+            }),
         };
         let relay_outside = relay::Outside {
             store: store.clone(),
@@ -187,6 +196,7 @@ impl Server {
         let serving = tokio::spawn(serve(api, listener, listening, shutdown.clone()));
         Ok(Self {
             url,
+            console,
             admin,
             store,
             shutdown,

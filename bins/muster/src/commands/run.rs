@@ -71,7 +71,8 @@ async fn run_here_or_there(globals: &Globals, args: &RunArgs) -> anyhow::Result<
     loop {
         let base_env = if args.clean_env { EngineOptions::clean_env() } else { here::environment() };
         let engine = Some(EngineOptions::new(untold(), base_env).only_since(begun));
-        let options = Options { listen: "127.0.0.1:0", tls: None, limits: &limits, engine, relay: true };
+        let options =
+            Options { listen: "127.0.0.1:0", tls: None, limits: &limits, engine, relay: true, web: false };
         let held = match Server::start(&data, &options).await {
             Ok(server) => {
                 return run_embedded(globals, server, &name, &task, &mut log, &mut signals).await;
