@@ -40,6 +40,7 @@ use muster_store_sql::SqliteLog;
 use muster_tasks::capacity::Capacity;
 use muster_tasks::render::Token;
 use muster_types::{Millis, Quantity, Task};
+use muster_web::console::Console;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 use tokio::task::JoinHandle;
@@ -179,6 +180,7 @@ impl Server {
             logs: Some(Arc::new(KeptLogs::new(blobs.clone()))),
             explain: None,
             telemetry: Telemetry::default(),
+            pages: Some(Arc::new(Console::new(store.clone(), clock.clone(), shutdown.clone()))),
         };
         let kube_jobs = match &options.relay {
             Some(wanted) => wanted.kube_jobs().await?,

@@ -20,7 +20,7 @@ use crate::kind::{Kind, Part};
 use crate::metrics::Metrics;
 use crate::negotiate::choose_form;
 use crate::options::Options;
-use crate::parts::Parts;
+use crate::parts::{PAGES, Parts};
 use crate::query::Query;
 use crate::rates::Rates;
 use crate::refusal::Refusal;
@@ -150,19 +150,17 @@ impl Api {
         if length > self.settings.max_uri {
             return Err(Refusal::uri_too_long(self.settings.max_uri));
         }
+        if let Some(pages) = self.parts.pages.as_ref().filter(|_| is_page(&head)) {
+            label.verb = "page";
+            let body = self.read_body(body).await?;
+            return Ok(pages.answer(self.clone(), Request::from_parts(head, body)).await);
+        }
         let target = parse_target(head.uri.path());
         let is_read = matches!(head.method, Method::GET | Method::HEAD);
         if let (Target::Health(_) | Target::Version, true) = (&target, is_read) {
             return Ok(self.public(&target, head.uri.query().unwrap_or_default()));
         }
-        let user = self.authenticate(&head.headers)?;
-        if !self.rates.take(&user.name, self.clock.now()) {
-            self.metrics.turned_away("rate");
-            return Err(Refusal::too_many(format!(
-                "more than {} requests per second with token \"{}\"",
-                self.settings.requests_per_second, user.name
-            )));
-        }
+        let user = self.admit(bearer(&head.headers))?;
         match target {
             Target::Resource(path) => {
                 let query = head.uri.query().unwrap_or_default();
@@ -188,10 +186,20 @@ impl Api {
         }
     }
 
-    fn authenticate(&self, headers: &HeaderMap) -> Result<User, Refusal> {
-        let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let secret = header
-            .and_then(|header| header.strip_prefix("Bearer ").or_else(|| header.strip_prefix("bearer ")));
+    /// Who has a token, if they do not ask too often.
+    pub fn admit(&self, secret: Option<&str>) -> Result<User, Refusal> {
+        let user = self.authenticate(secret)?;
+        if self.rates.take(&user.name, self.clock.now()) {
+            return Ok(user);
+        }
+        self.metrics.turned_away("rate");
+        Err(Refusal::too_many(format!(
+            "more than {} requests per second with token \"{}\"",
+            self.settings.requests_per_second, user.name
+        )))
+    }
+
+    fn authenticate(&self, secret: Option<&str>) -> Result<User, Refusal> {
         let Some(secret) = secret else {
             self.metrics.turned_away("no token");
             return Err(Refusal::unauthorized(
@@ -334,6 +342,19 @@ impl Api {
             _ => Err(Refusal::method_not_allowed()),
         }
     }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let header = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    header.strip_prefix("Bearer ").or_else(|| header.strip_prefix("bearer "))
+}
+
+/// True for pages, and for the root if a browser asks.
+fn is_page(head: &hyper::http::request::Parts) -> bool {
+    let path = head.uri.path();
+    let accepts = head.headers.get(hyper::header::ACCEPT).and_then(|value| value.to_str().ok());
+    let below = path.strip_prefix(PAGES).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    below || (path == "/" && accepts.is_some_and(|accepts| accepts.contains("text/html")))
 }
 
 /// A request on a resource, taken apart once.

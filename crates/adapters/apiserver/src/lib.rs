@@ -38,7 +38,7 @@ mod rates;
 pub mod refusal;
 pub mod registry;
 mod render;
-mod respond;
+pub mod respond;
 mod reviews;
 pub mod serve;
 mod shows;
