@@ -94,6 +94,11 @@ impl Rabbit {
         format!("amqp://guest:guest@127.0.0.1:{}", self.port)
     }
 
+    /// The port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// The same for somebody else.
     pub fn url_for(&self, who: &str, vhost: &str) -> String {
         format!("amqp://{who}@127.0.0.1:{}/{vhost}", self.port)
@@ -134,6 +139,11 @@ impl Redis {
 
     fn wait(&self) {
         wait_for("Redis", SLOW, || takes_connections(self.port));
+    }
+
+    /// The port.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// `redis://…`.

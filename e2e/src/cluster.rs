@@ -46,9 +46,13 @@ impl Cluster {
 
     /// A server whose tasks are pods of this cluster.
     pub fn server(&self, flags: &[&str]) -> Server {
-        let kubeconfig = self.kubeconfig.to_str().expect("a path that is text");
-        let own = ["--roles", "api,engine", "--runtime", "pod", "--cluster-kubeconfig", kubeconfig];
+        let own = ["--roles", "api,engine", "--runtime", "pod", "--cluster-kubeconfig", self.kubeconfig()];
         Server::start(&[&own, flags].concat())
+    }
+
+    /// Where its kubeconfig is.
+    pub fn kubeconfig(&self) -> &str {
+        self.kubeconfig.to_str().expect("a path that is text")
     }
 
     /// Runs kubectl in the namespace and returns what it says.
@@ -57,6 +61,12 @@ impl Cluster {
         let output = self.command(arguments).output().expect("kubectl can be started");
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "kubectl {}: {errors}", arguments.join(" "));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// The same for a question to which no is an answer too.
+    pub fn kubectl_says(&self, arguments: &[&str]) -> String {
+        let output = self.command(arguments).output().expect("kubectl can be started");
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 

@@ -20,17 +20,21 @@ use muster_engine::questions::{Explainer, Question};
 use muster_engine::relay;
 use muster_engine::resources::{Resources, Settings as ResourceSettings, run as run_resources};
 use muster_engine::run::run as run_engine;
+use muster_engine::saved_jobs;
 use muster_engine::schedules::run as run_schedules;
 use muster_engine::settings::{Ahead, Mint};
 use muster_engine::workflows::run as run_workflows;
+use muster_kube_jobs::ClusterJobs;
 use muster_outbound::LiveOutbound;
 use muster_ports::blobs::Blobs;
 use muster_ports::clock::{Clock, SystemClock};
+use muster_ports::kube_jobs::KubeJobs;
 use muster_ports::logs::{AllLogs, KeptLogs, Logs};
 use muster_ports::runtime::{Fact, Handle, Runtime};
 use muster_ports::store::{History, LogError, Revision, Store};
 use muster_ports::telemetry::Telemetry;
 use muster_relay_sinks::SinkMaker;
+use muster_runtime_kube::ConnectError;
 use muster_runtime_process::ProcessRuntime;
 use muster_store_sql::SqliteLog;
 use muster_tasks::capacity::Capacity;
@@ -46,6 +50,7 @@ use crate::cli::{LimitArgs, PodArgs, QueueArgs, ResourceArgs, UpArgs};
 use crate::data_dir::{DataDir, kubeconfig_text, rewrite_private, server_url};
 use crate::machine::Machine;
 use crate::pods::PodPart;
+use crate::relay_env::RelayEnv;
 
 /// Name of the token that the first start makes.
 const ADMIN: &str = "admin";
@@ -61,10 +66,31 @@ pub struct Options<'a> {
     pub limits: &'a LimitArgs,
     /// Whether it runs tasks.
     pub engine: Option<EngineOptions>,
-    /// Whether it tells event sinks about changes.
-    pub relay: bool,
+    /// Whether it tells event sinks about changes, and of which cluster.
+    pub relay: Option<RelayOptions>,
     /// Whether people can look at it in a browser.
     pub web: bool,
+}
+
+/// What the relay may look at besides the store.
+#[derive(Debug, Clone, Default)]
+pub struct RelayOptions {
+    /// Kubeconfig of the cluster whose jobs sinks may ask for; else the one this server runs in, if it does.
+    pub cluster_kubeconfig: Option<PathBuf>,
+    /// What the environment says of a broker, and of the namespace that counts as the server's own.
+    pub env: RelayEnv,
+}
+
+impl RelayOptions {
+    /// The jobs of the cluster, if there is one.
+    async fn kube_jobs(&self) -> anyhow::Result<Option<Arc<dyn KubeJobs>>> {
+        let client = match muster_runtime_kube::connect(self.cluster_kubeconfig.as_deref()).await {
+            Ok(client) => client,
+            Err(ConnectError::NoCluster(_)) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Some(Arc::new(ClusterJobs::new(client, self.env.namespace.clone()))))
+    }
 }
 
 /// How tasks are run.
@@ -133,6 +159,7 @@ pub struct Server {
     schedules: Option<JoinHandle<()>>,
     resources: Option<JoinHandle<()>>,
     relay: Option<JoinHandle<()>>,
+    saved_jobs: JoinHandle<()>,
 }
 
 impl Server {
@@ -164,10 +191,15 @@ impl Server {
                 Arc::new(Console::new(store.clone(), clock.clone(), shutdown.clone())) as Arc<dyn Pages>
             }),
         };
+        let kube_jobs = match &options.relay {
+            Some(wanted) => wanted.kube_jobs().await?,
+            None => None,
+        };
         let relay_outside = relay::Outside {
+            kube_jobs,
             store: store.clone(),
             clock: clock.clone(),
-            sinks: Arc::new(SinkMaker::new(data.folder("sinks")?, |name| std::env::var(name).ok())),
+            sinks: Arc::new(SinkMaker::new(data.folder("sinks")?, variables(options))),
             telemetry: parts.telemetry.clone(),
         };
         let (engine, parts) = match &options.engine {
@@ -185,14 +217,17 @@ impl Server {
         let admin = write_access(data, &api, &url, ca.as_deref()).await?;
         let collecting = garbage::collect(store.clone(), registry, clock.clone(), shutdown.clone());
         let garbage = tokio::spawn(collecting);
+        let saved_jobs = tokio::spawn(saved_jobs::run(store.clone(), blobs.clone()));
         // A server that starts only its own tasks makes none either.
         let maker = options.engine.as_ref().filter(|wanted| wanted.only_since.is_none());
         let workflows = maker.map(|_| tokio::spawn(run_workflows(store.clone(), clock.clone())));
         let schedules = maker.map(|_| tokio::spawn(run_schedules(store.clone(), clock.clone())));
         let resources = maker.map(|wanted| start_resources(&wanted.resources, &store, &clock));
         let engine = engine.map(|engine| tokio::spawn(engine.run()));
-        let relay =
-            options.relay.then(|| tokio::spawn(relay::run(relay_outside, relay_settings(options.limits))));
+        let relay = options
+            .relay
+            .as_ref()
+            .map(|_| tokio::spawn(relay::run(relay_outside, relay_settings(options.limits))));
         let serving = tokio::spawn(serve(api, listener, listening, shutdown.clone()));
         Ok(Self {
             url,
@@ -207,6 +242,7 @@ impl Server {
             schedules,
             resources,
             relay,
+            saved_jobs,
         })
     }
 
@@ -221,6 +257,7 @@ impl Server {
         self.shutdown.request();
         self.garbage.await.context("the garbage collector ended badly")?;
         let makers = self.workflows.into_iter().chain(self.schedules).chain(self.resources).chain(self.relay);
+        let makers = makers.chain([self.saved_jobs]);
         for running in self.engine.into_iter().chain(makers) {
             // Attempts end with the engine; their tasks are tried again by the next server.
             running.abort();
@@ -230,6 +267,12 @@ impl Server {
         tracing::info!("stopped");
         Ok(())
     }
+}
+
+/// The variables that sinks may name.
+fn variables(options: &Options<'_>) -> impl Fn(&str) -> Option<String> + Send + Sync + 'static {
+    let env = options.relay.as_ref().map(|relay| relay.env.clone()).unwrap_or_default();
+    move |name| env.variable(name).or_else(|| std::env::var(name).ok())
 }
 
 /// Starts what sees to managed resources.

@@ -10,6 +10,9 @@
 pub mod blobs;
 pub mod clock;
 pub mod explain;
+pub mod inbox;
+pub mod job_archive;
+pub mod kube_jobs;
 pub mod logs;
 pub mod outbound;
 pub mod publisher;
