@@ -8,9 +8,12 @@
 pub mod brokers;
 pub mod client_tool;
 pub mod cluster;
+pub mod guide;
 pub mod http;
+pub mod installation;
 pub mod kubectl;
 pub mod lines;
 pub mod load;
+pub mod outage;
 pub mod server;
 pub mod wait;

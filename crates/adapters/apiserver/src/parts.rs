@@ -8,6 +8,7 @@ use muster_ports::logs::Logs;
 use muster_ports::telemetry::Telemetry;
 
 use crate::attempt_tokens::AttemptTokens;
+use crate::cluster_users::ClusterUsers;
 
 /// The optional parts of a server.
 #[derive(Clone, Default)]
@@ -22,4 +23,6 @@ pub struct Parts {
     pub telemetry: Telemetry,
     /// The tokens of attempts.
     pub attempt_tokens: Option<AttemptTokens>,
+    /// The cluster whose users are known here.
+    pub cluster: Option<ClusterUsers>,
 }
