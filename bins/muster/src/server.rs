@@ -37,6 +37,7 @@ use muster_store_sql::SqliteLog;
 use muster_tasks::capacity::Capacity;
 use muster_tasks::render::Token;
 use muster_types::{Millis, Quantity, Task};
+use muster_web::console::Console;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 use tokio::task::JoinHandle;
@@ -156,6 +157,7 @@ impl Server {
             explain: None,
             telemetry: Telemetry::default(),
             cluster: behind.as_ref().map(|behind| behind.users.clone()),
+            pages: Some(Arc::new(Console::new(store.clone(), clock.clone(), shutdown.clone()))),
         };
         let relay_outside = relay::Outside {
             store: store.clone(),

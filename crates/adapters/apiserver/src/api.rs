@@ -22,7 +22,7 @@ use crate::kind::{Kind, Part};
 use crate::metrics::Metrics;
 use crate::negotiate::choose_form;
 use crate::options::Options;
-use crate::parts::Parts;
+use crate::parts::{PAGES, Parts};
 use crate::query::Query;
 use crate::rates::Rates;
 use crate::refusal::Refusal;
@@ -152,19 +152,17 @@ impl Api {
         if length > self.settings.max_uri {
             return Err(Refusal::uri_too_long(self.settings.max_uri));
         }
+        if let Some(pages) = self.parts.pages.as_ref().filter(|_| is_page(&head)) {
+            label.verb = "page";
+            let body = self.read_body(body).await?;
+            return Ok(pages.answer(self.clone(), Request::from_parts(head, body)).await);
+        }
         let target = parse_target(head.uri.path());
         let is_read = matches!(head.method, Method::GET | Method::HEAD);
         if let (Target::Health(_) | Target::Version, true) = (&target, is_read) {
             return Ok(self.public(&target, head.uri.query().unwrap_or_default()));
         }
-        let user = self.authenticate(&head.headers, head.extensions.get()).await?;
-        if !self.rates.take(&user.name, self.clock.now()) {
-            self.metrics.turned_away("rate");
-            return Err(Refusal::too_many(format!(
-                "more than {} requests per second with token \"{}\"",
-                self.settings.requests_per_second, user.name
-            )));
-        }
+        let user = self.admit_request(&head.headers, head.extensions.get()).await?;
         match target {
             Target::Resource(path) => {
                 let query = head.uri.query().unwrap_or_default();
@@ -190,13 +188,37 @@ impl Api {
         }
     }
 
-    async fn authenticate(&self, headers: &HeaderMap, fronted: Option<&Fronted>) -> Result<User, Refusal> {
+    /// Who asks: somebody with a token, or somebody that a cluster knows.
+    async fn admit_request(&self, headers: &HeaderMap, fronted: Option<&Fronted>) -> Result<User, Refusal> {
         if let Some(identity) = fronted.and_then(|by| front_proxy::identity_of(&by.0, headers)) {
-            return Ok(user_of(identity));
+            return self.admit_user(user_of(identity));
         }
-        let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let secret = header
-            .and_then(|header| header.strip_prefix("Bearer ").or_else(|| header.strip_prefix("bearer ")));
+        let secret = bearer(headers);
+        if let Some(foreign) = secret.filter(|secret| !secret.trim().starts_with(tokens::PREFIX))
+            && let Some(user) = self.identify(foreign.trim()).await?
+        {
+            return self.admit_user(user);
+        }
+        self.admit(secret)
+    }
+
+    /// Who has a token of this server, if they do not ask too often.
+    pub fn admit(&self, secret: Option<&str>) -> Result<User, Refusal> {
+        self.admit_user(self.authenticate(secret)?)
+    }
+
+    fn admit_user(&self, user: User) -> Result<User, Refusal> {
+        if self.rates.take(&user.name, self.clock.now()) {
+            return Ok(user);
+        }
+        self.metrics.turned_away("rate");
+        Err(Refusal::too_many(format!(
+            "more than {} requests per second with token \"{}\"",
+            self.settings.requests_per_second, user.name
+        )))
+    }
+
+    fn authenticate(&self, secret: Option<&str>) -> Result<User, Refusal> {
         let Some(secret) = secret else {
             self.metrics.turned_away("no token");
             return Err(Refusal::unauthorized(
@@ -207,10 +229,7 @@ impl Api {
         let of_attempt = secret.starts_with(attempt_tokens::PREFIX);
         let user = match &self.parts.attempt_tokens {
             Some(tokens) if of_attempt => tokens.verify(secret),
-            _ => match self.tokens.authenticate(secret, &*self.clock) {
-                None if !secret.starts_with(tokens::PREFIX) => self.identify(secret).await?,
-                found => found,
-            },
+            _ => self.tokens.authenticate(secret, &*self.clock),
         };
         user.ok_or_else(|| {
             self.metrics.turned_away("bad token");
@@ -346,6 +365,19 @@ impl Api {
             _ => Err(Refusal::method_not_allowed()),
         }
     }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let header = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    header.strip_prefix("Bearer ").or_else(|| header.strip_prefix("bearer "))
+}
+
+/// True for pages, and for the root if a browser asks.
+fn is_page(head: &hyper::http::request::Parts) -> bool {
+    let path = head.uri.path();
+    let accepts = head.headers.get(hyper::header::ACCEPT).and_then(|value| value.to_str().ok());
+    let below = path.strip_prefix(PAGES).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    below || (path == "/" && accepts.is_some_and(|accepts| accepts.contains("text/html")))
 }
 
 /// A request on a resource, taken apart once.

@@ -40,7 +40,7 @@ mod rates;
 pub mod refusal;
 pub mod registry;
 mod render;
-mod respond;
+pub mod respond;
 mod reviews;
 pub mod serve;
 mod shows;
