@@ -339,7 +339,7 @@ mod tests {
         let zombie = pod(&statuses("Running", &ended(0, 5, "Completed"), &json!({ "running": {} })));
         attempt.observe(zombie, now, AT);
         let after = |attempt: &mut Attempt, time| attempt.observe_time(now + time, AT, MINUTE);
-        assert!(!deletes(&after(&mut attempt, GRACE + MINUTE - Duration::from_secs(1))));
+        assert!(!deletes(&after(&mut attempt, MINUTE)));
         assert!(deletes(&after(&mut attempt, GRACE + MINUTE)));
         assert!(
             !deletes(&after(&mut attempt, GRACE + MINUTE + Duration::from_secs(1))),
