@@ -249,6 +249,10 @@ pub struct UpArgs {
     pub queue: QueueArgs,
     #[command(flatten)]
     pub pods: PodArgs,
+    /// Serve behind the API server of the cluster (that of --cluster-kubeconfig, else the one this server runs in): its users
+    /// are known here, its roles decide, and its APIServices are told to trust a generated certificate
+    #[arg(long, help_heading = "Pods", conflicts_with = "insecure_http")]
+    pub aggregated: bool,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
