@@ -235,20 +235,24 @@ pub struct UpArgs {
     /// Serve plain HTTP on any address: everybody on the network can read tokens
     #[arg(long)]
     pub insecure_http: bool,
-    /// What this server does: api, engine, relay, responder. A responder alone keeps jobs on the server that --server or
+    /// What this server does: api, engine, relay, web, responder. A responder alone keeps jobs on the server that --server or
     /// a kubeconfig names
     #[arg(
         long,
         value_name = "ROLE",
         env = "MUSTER_ROLES",
         value_delimiter = ',',
-        default_value = "api,engine,relay"
+        default_value = "api,engine,relay,web"
     )]
     pub roles: Vec<ServerRole>,
     #[command(flatten)]
     pub queue: QueueArgs,
     #[command(flatten)]
     pub pods: PodArgs,
+    /// Serve behind the API server of the cluster (that of --cluster-kubeconfig, else the one this server runs in): its users
+    /// are known here, its roles decide, and its APIServices are told to trust a generated certificate
+    #[arg(long, help_heading = "Pods", conflicts_with = "insecure_http")]
+    pub aggregated: bool,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
@@ -264,6 +268,8 @@ pub enum ServerRole {
     Engine,
     /// Tell event sinks about changes
     Relay,
+    /// Show what happens in a browser, under /ui
+    Web,
     /// Keep the logs of jobs of a cluster that ended, then delete them
     Responder,
 }

@@ -9,9 +9,10 @@ use anyhow::{Context as _, bail};
 use muster_apiserver::access::Role;
 use muster_apiserver::api::{Api, Settings};
 use muster_apiserver::attempt_tokens::AttemptTokens;
-use muster_apiserver::parts::Parts;
+use muster_apiserver::parts::{Pages, Parts};
 use muster_apiserver::serve::{Listening, serve};
 use muster_apiserver::shutdown::Shutdown;
+use muster_apiserver::tls::Tls;
 use muster_apiserver::{certs, garbage, kinds};
 use muster_blobs::LocalBlobs;
 use muster_engine::engine::{Engine, Outside};
@@ -46,6 +47,7 @@ use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 use tokio::task::JoinHandle;
 
 use crate::adapter_env::adapter_env;
+use crate::behind::Behind;
 use crate::cli::{LimitArgs, PodArgs, QueueArgs, ResourceArgs, UpArgs};
 use crate::data_dir::{DataDir, kubeconfig_text, rewrite_private, server_url};
 use crate::machine::Machine;
@@ -68,6 +70,8 @@ pub struct Options<'a> {
     pub engine: Option<EngineOptions>,
     /// Whether it tells event sinks about changes, and of which cluster.
     pub relay: Option<RelayOptions>,
+    /// Whether people can look at it in a browser.
+    pub web: bool,
 }
 
 /// What the relay may look at besides the store.
@@ -143,6 +147,8 @@ impl EngineOptions {
 pub struct Server {
     /// Where it is reached.
     pub url: String,
+    /// Where people look at it, if they can.
+    pub console: Option<String>,
     /// The secret of its admin.
     pub admin: String,
     /// What it keeps.
@@ -162,13 +168,17 @@ impl Server {
     /// Starts it. When this returns, it can be asked.
     pub async fn start(data: &DataDir, options: &Options<'_>) -> anyhow::Result<Self> {
         let (listener, address) = listen(options.listen).await?;
-        let (listening, ca) = choose_listening(data, options.tls, address)?;
+        let behind = Behind::prepare(options.tls).await?;
+        let (listening, ca) = choose_listening(data, options.tls, address, behind.as_ref())?;
         let store = open_store(data, options.limits)?;
         let shutdown = Shutdown::default();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let registry = kinds::registry().with_types_of(&store);
         let scheme = if listening.tls.is_some() { "https" } else { "http" };
         let url = server_url(scheme, address);
+        // A certificate that nobody knows makes browsers warn; on this machine they need none.
+        let seen = if listening.plain { server_url("http", address) } else { url.clone() };
+        let console = options.web.then(|| format!("{seen}/ui/"));
         let files = data.folder("files")?;
         let blobs = LocalBlobs::open(&files);
         let blobs: Arc<dyn Blobs> =
@@ -180,7 +190,10 @@ impl Server {
             logs: Some(Arc::new(KeptLogs::new(blobs.clone()))),
             explain: None,
             telemetry: Telemetry::default(),
-            pages: Some(Arc::new(Console::new(store.clone(), clock.clone(), shutdown.clone()))),
+            cluster: behind.as_ref().map(|behind| behind.users.clone()),
+            pages: options.web.then(|| {
+                Arc::new(Console::new(store.clone(), clock.clone(), shutdown.clone())) as Arc<dyn Pages>
+            }),
         };
         let kube_jobs = match &options.relay {
             Some(wanted) => wanted.kube_jobs().await?,
@@ -222,6 +235,7 @@ impl Server {
         let serving = tokio::spawn(serve(api, listener, listening, shutdown.clone()));
         Ok(Self {
             url,
+            console,
             admin,
             store,
             shutdown,
@@ -291,6 +305,8 @@ struct Reach {
     url: String,
     /// A file with the authority of its certificate, if that matters.
     authority: Option<PathBuf>,
+    /// The authority itself, if it speaks TLS at all.
+    ca: Option<String>,
 }
 
 impl Reach {
@@ -301,14 +317,15 @@ impl Reach {
         address: SocketAddr,
         ca: Option<&str>,
     ) -> anyhow::Result<Self> {
+        let text = ca.map(str::to_owned);
         if listening.plain {
-            return Ok(Self { url: server_url("http", address), authority: None });
+            return Ok(Self { url: server_url("http", address), authority: None, ca: text });
         }
         let authority = ca.map(|ca| {
             let path = data.path().join("attempts-ca.pem");
             rewrite_private(&path, ca).map(|()| path)
         });
-        Ok(Self { url: server_url("https", address), authority: authority.transpose()? })
+        Ok(Self { url: server_url("https", address), authority: authority.transpose()?, ca: text })
     }
 
     /// The environment of attempts, with what they need to trust the server.
@@ -365,7 +382,10 @@ async fn prepare_engine(
         Token::new(tokens.mint(&task.metadata.namespace, &task.metadata.name, &handle))
     };
     let pods = match &wanted.pods {
-        Some(args) => Some(PodPart::prepare(data, args, asked, &reach.url, blobs.clone()).await?),
+        Some(args) => {
+            let ca = reach.ca.as_deref();
+            Some(PodPart::prepare(data, args, asked, &reach.url, ca, blobs.clone()).await?)
+        }
         None => None,
     };
     let mut queue = asked.queue_settings(&options.limits.log_suffix);
@@ -419,13 +439,21 @@ fn choose_listening(
     data: &DataDir,
     tls: Option<&UpArgs>,
     address: SocketAddr,
+    behind: Option<&Behind>,
 ) -> anyhow::Result<(Listening, Option<String>)> {
     let Some(args) = tls else { return Ok((Listening { tls: None, plain: true }, None)) };
+    let speak = |cert: &Path, key: &Path| -> anyhow::Result<Option<Arc<Tls>>> {
+        let tls = Tls::new(certs::load(cert, key)?)?;
+        Ok(Some(Arc::new(match behind {
+            Some(behind) => tls.behind(behind.proxy()),
+            None => tls,
+        })))
+    };
     let loopback = address.ip().is_loopback();
     if let (Some(cert), Some(key)) = (&args.tls_cert, &args.tls_key) {
-        let tls = certs::load(cert, key)?;
+        let tls = speak(cert, key)?;
         let trust = fs::read_to_string(cert)?;
-        return Ok((Listening { tls: Some(tls), plain: loopback || args.insecure_http }, Some(trust)));
+        return Ok((Listening { tls, plain: loopback || args.insecure_http }, Some(trust)));
     }
     if !loopback && args.insecure_http {
         tracing::warn!(%address, "plain HTTP: everybody on the network can read the tokens");
@@ -439,8 +467,12 @@ fn choose_listening(
     }
     let (names, addresses) = args.certificate_names(address.ip());
     let identity = data.identity(&names, &addresses)?;
-    let tls = certs::load(&identity.cert, &identity.key)?;
-    Ok((Listening { tls: Some(tls), plain: loopback }, Some(fs::read_to_string(identity.ca)?)))
+    let tls = speak(&identity.cert, &identity.key)?;
+    let authority = fs::read_to_string(identity.ca)?;
+    if let Some(behind) = behind {
+        behind.tell_authority(&authority);
+    }
+    Ok((Listening { tls, plain: loopback }, Some(authority)))
 }
 
 fn open_store(data: &DataDir, limits: &LimitArgs) -> anyhow::Result<Store> {

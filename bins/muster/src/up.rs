@@ -82,7 +82,8 @@ async fn up(globals: &Globals, data: &DataDir, args: &UpArgs) -> anyhow::Result<
         .roles
         .contains(&ServerRole::Relay)
         .then(|| RelayOptions { cluster_kubeconfig: cluster_of(&env, args), env: env.clone() });
-    let options = Options { listen: &args.listen, tls: Some(args), limits: &args.limits, engine, relay };
+    let web = args.roles.contains(&ServerRole::Web);
+    let options = Options { listen: &args.listen, tls: Some(args), limits: &args.limits, engine, relay, web };
     let server = Server::start(data, &options).await?;
     stop_on_signals(server.shutdown())?;
     // Whoever runs tasks too has a broker for other things, perhaps.
@@ -95,7 +96,7 @@ async fn up(globals: &Globals, data: &DataDir, args: &UpArgs) -> anyhow::Result<
     } else {
         None
     };
-    announce(data, &server.url);
+    announce(data, &server);
     let ended = server.wait().await;
     if let Some(responding) = responding {
         responding.abort();
@@ -104,13 +105,17 @@ async fn up(globals: &Globals, data: &DataDir, args: &UpArgs) -> anyhow::Result<
 }
 
 /// Says where the server is and what to do next. Nobody may be reading, which is no reason to stop.
-fn announce(data: &DataDir, url: &str) {
+fn announce(data: &DataDir, server: &Server) {
     let kubeconfig = data.kubeconfig().display().to_string();
     let path = data.path().display();
     let is_default = DataDir::choose(None).is_ok_and(|default| default.path() == data.path());
     let muster = if is_default { "muster".to_owned() } else { format!("muster --data {path}") };
+    let url = &server.url;
+    let console = server.console.as_ref().map_or_else(String::new, |console| {
+        format!("  console     {console} (sign in with the token in {})\n", data.admin_token().display())
+    });
     let text = format!(
-        "Muster is ready.\n\n  API         {url}\n  kubeconfig  {kubeconfig}\n  data        {path}\n\n\
+        "Muster is ready.\n\n  API         {url}\n{console}  kubeconfig  {kubeconfig}\n  data        {path}\n\n\
          Try in another terminal:\n  {muster} submit --wait -- echo hello\n  {muster} get tasks\n\n\
          Or with kubectl:\n  export KUBECONFIG={kubeconfig}\n  kubectl api-resources --api-group=muster.dev\n  \
          kubectl explain task.spec\n\nStop with Ctrl-C."

@@ -38,9 +38,14 @@ pub fn start(
     let extensions: Vec<_> = selection.extensions.iter().map(|it| it.metadata.name.clone()).collect();
     match render(settings, &selection, task, task.status.attempt + 1) {
         Ok(launch) => {
-            progress::begin_attempt(task, lent, addon, &extensions, now)?;
+            let handle = progress::begin_attempt(task, lent, addon, &extensions, now)?;
+            let runtime = runtime_of(settings, task.spec.runtime);
             if let Some(attempt) = task.status.attempts.last_mut() {
-                attempt.runtime = Some(runtime_of(settings, task.spec.runtime));
+                attempt.runtime = Some(runtime);
+            }
+            if let Some(pods) = settings.pods.as_ref().filter(|_| runtime == Runtime::Pod) {
+                let namespace = pods.namespace.as_ref().unwrap_or(&task.metadata.namespace);
+                task.status.pod = format!("{namespace}/{}", handle.pod_name());
             }
             Ok(Some(Action::Start(Box::new(launch))))
         }

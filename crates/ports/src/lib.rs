@@ -9,6 +9,7 @@
 
 pub mod blobs;
 pub mod clock;
+pub mod delegate;
 pub mod explain;
 pub mod inbox;
 pub mod job_archive;

@@ -77,6 +77,7 @@ async fn run_here_or_there(globals: &Globals, args: &RunArgs) -> anyhow::Result<
             limits: &limits,
             engine,
             relay: Some(RelayOptions::default()),
+            web: false,
         };
         let held = match Server::start(&data, &options).await {
             Ok(server) => {

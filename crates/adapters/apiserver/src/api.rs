@@ -12,10 +12,12 @@ use muster_ports::store::Store;
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
-use crate::access::{User, authorize};
+use crate::access::{Bound, User};
 use crate::call::Call;
+use crate::cluster_users::user_of;
 use crate::continuation::Continuations;
 use crate::events::{self, EventKind};
+use crate::front_proxy::{self, Fronted};
 use crate::kind::{Kind, Part};
 use crate::metrics::Metrics;
 use crate::negotiate::choose_form;
@@ -30,7 +32,7 @@ use crate::shutdown::Shutdown;
 use crate::subresources::{self, PartCall, Subresource};
 use crate::target::{ResourcePath, Target, parse_target};
 use crate::tokens::Tokens;
-use crate::{attempt_tokens, discovery, namespaces, openapi, reviews, verbs};
+use crate::{attempt_tokens, discovery, namespaces, openapi, reviews, tokens, verbs};
 
 /// Limits and habits of the server.
 #[derive(Debug, Clone)]
@@ -160,7 +162,7 @@ impl Api {
         if let (Target::Health(_) | Target::Version, true) = (&target, is_read) {
             return Ok(self.public(&target, head.uri.query().unwrap_or_default()));
         }
-        let user = self.admit(bearer(&head.headers))?;
+        let user = self.admit_request(&head.headers, head.extensions.get()).await?;
         match target {
             Target::Resource(path) => {
                 let query = head.uri.query().unwrap_or_default();
@@ -180,15 +182,32 @@ impl Api {
                 let body = self.read_body(body).await?;
                 self.token_request(&head.method, name, &user, &body).await
             }
-            document if is_read => self.document(&document, &user, &head.headers),
+            document if is_read => self.document(&document, &user, &head.headers).await,
             Target::Unknown => Err(Refusal::no_such_path()),
             _ => Err(Refusal::method_not_allowed()),
         }
     }
 
-    /// Who has a token, if they do not ask too often.
+    /// Who asks: somebody with a token, or somebody that a cluster knows.
+    async fn admit_request(&self, headers: &HeaderMap, fronted: Option<&Fronted>) -> Result<User, Refusal> {
+        if let Some(identity) = fronted.and_then(|by| front_proxy::identity_of(&by.0, headers)) {
+            return self.admit_user(user_of(identity));
+        }
+        let secret = bearer(headers);
+        if let Some(foreign) = secret.filter(|secret| !secret.trim().starts_with(tokens::PREFIX))
+            && let Some(user) = self.identify(foreign.trim()).await?
+        {
+            return self.admit_user(user);
+        }
+        self.admit(secret)
+    }
+
+    /// Who has a token of this server, if they do not ask too often.
     pub fn admit(&self, secret: Option<&str>) -> Result<User, Refusal> {
-        let user = self.authenticate(secret)?;
+        self.admit_user(self.authenticate(secret)?)
+    }
+
+    fn admit_user(&self, user: User) -> Result<User, Refusal> {
         if self.rates.take(&user.name, self.clock.now()) {
             return Ok(user);
         }
@@ -255,12 +274,16 @@ impl Api {
         if verb == "create" && path.name.is_none() && discovery::is_review(&path.group, &path.plural) {
             let body = self.read_body(body).await?;
             let question = reviews::read(&headers, &body)?;
+            if let Some(Bound::Cluster(identity)) = &user.bound {
+                let answer = self.review(identity, &path.plural, &question).await?;
+                return Ok(respond::document(StatusCode::CREATED, &answer));
+            }
             let answer = reviews::answer(self, &user, &path.group, &path.plural, &question);
             return answer
                 .unwrap_or_else(|| Err(Refusal::no_such_path()))
                 .map(|answer| respond::document(StatusCode::CREATED, &answer));
         }
-        authorize(&user, &path.ask(verb, &path.resource()))?;
+        self.authorize(&user, &path.ask(verb, &path.resource())).await?;
         if namespaces::are_meant(&path) {
             return namespaces::answer(self, verb, path.name.as_deref(), &options)
                 .map(|answer| respond::document(StatusCode::OK, &answer));

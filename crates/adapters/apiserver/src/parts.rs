@@ -12,6 +12,7 @@ use muster_ports::telemetry::Telemetry;
 
 use crate::api::Api;
 use crate::attempt_tokens::AttemptTokens;
+use crate::cluster_users::ClusterUsers;
 use crate::respond::Reply;
 
 /// The optional parts of a server.
@@ -27,6 +28,8 @@ pub struct Parts {
     pub telemetry: Telemetry,
     /// The tokens of attempts.
     pub attempt_tokens: Option<AttemptTokens>,
+    /// The cluster whose users are known here.
+    pub cluster: Option<ClusterUsers>,
     /// What people see in a browser.
     pub pages: Option<Arc<dyn Pages>>,
 }

@@ -60,7 +60,7 @@ impl Live {
     fn versions(&self, visit: Visit) -> watch::Receiver<Arc<str>> {
         let role = match visit.user.role {
             Role::Admin | Role::Editor => "writer",
-            Role::Viewer | Role::Reporter | Role::Addon => "reader",
+            Role::Viewer | Role::Reporter | Role::Addon | Role::Cluster => "reader",
         };
         let which = (visit.path.clone(), visit.query.with("", ""), role);
         let mut all = self.0.lock();

@@ -14,6 +14,7 @@ mod bench;
 mod buckets;
 #[cfg(test)]
 mod cascade;
+mod cluster_users;
 #[cfg(test)]
 mod declaring;
 #[cfg(test)]
