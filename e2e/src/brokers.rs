@@ -47,12 +47,28 @@ pub struct Rabbit {
     process: OwnProcess,
     _names: OwnProcess,
     port: u16,
-    _dir: TempDir,
+    names_port: u16,
+    dir: TempDir,
 }
 
 impl Rabbit {
     /// Starts one.
     pub fn start() -> Self {
+        Self::start_with(|port| format!("listeners.tcp.1 = 127.0.0.1:{port}\n"))
+    }
+
+    /// Starts one that speaks TLS alone, with a certificate and its key in two files.
+    pub fn start_tls(certificate: &Path, key: &Path) -> Self {
+        Self::start_with(|port| {
+            let (certificate, key) = (certificate.display(), key.display());
+            format!(
+                "listeners.tcp = none\nlisteners.ssl.1 = 127.0.0.1:{port}\nssl_options.cacertfile = {certificate}\n\
+                 ssl_options.certfile = {certificate}\nssl_options.keyfile = {key}\nssl_options.verify = verify_none\n"
+            )
+        })
+    }
+
+    fn start_with(listen: impl Fn(u16) -> String) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory can be made");
         let (port, names_port, own_port) = (free_port(), free_port(), free_port());
         let mut names = Command::new("epmd");
@@ -60,8 +76,7 @@ impl Rabbit {
         let names = OwnProcess::start(names, dir.path(), "epmd");
         wait_for("the names of Erlang", SLOW, || takes_connections(names_port));
         let place = dir.path();
-        let config =
-            format!("listeners.tcp.1 = 127.0.0.1:{port}\nlog.console = true\nlog.console.level = warning\n");
+        let config = format!("{}log.console = true\nlog.console.level = warning\n", listen(port));
         let mut rabbit = Command::new(program("MUSTER_RABBITMQ"));
         rabbit
             .env("RABBITMQ_NODENAME", format!("muster{port}@localhost"))
@@ -77,9 +92,24 @@ impl Rabbit {
             .env("ERL_EPMD_PORT", names_port.to_string())
             .env("HOME", place);
         let process = OwnProcess::start(rabbit, place, "rabbitmq");
-        let rabbit = Self { process, _names: names, port, _dir: dir };
+        let rabbit = Self { process, _names: names, port, names_port, dir };
         rabbit.wait();
         rabbit
+    }
+
+    /// Has `rabbitmqctl` do something.
+    pub fn control(&self, arguments: &[&str]) {
+        let tool = program("MUSTER_RABBITMQ").with_file_name("rabbitmqctl");
+        let done = Command::new(tool)
+            .args(["--node", &format!("muster{}@localhost", self.port)])
+            .args(arguments)
+            .env("ERL_EPMD_ADDRESS", "127.0.0.1")
+            .env("ERL_EPMD_PORT", self.names_port.to_string())
+            .env("HOME", self.dir.path())
+            .output()
+            .expect("rabbitmqctl can be started");
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "rabbitmqctl {}: {said}", arguments.join(" "));
     }
 
     fn wait(&self) {

@@ -67,8 +67,12 @@ async fn make_sink(session: &Session, sink: &Value) -> anyhow::Result<()> {
 }
 
 async fn up(globals: &Globals, data: &DataDir, args: &UpArgs) -> anyhow::Result<()> {
-    let env = RelayEnv::of_process()?;
+    // An error says that somebody did it before.
+    drop(rustls::crypto::ring::default_provider().install_default());
     let runs_tasks = args.roles.contains(&ServerRole::Engine);
+    let responds = args.roles.contains(&ServerRole::Responder);
+    // Variables of such common names mean something to a server that has nothing else to do.
+    let env = if runs_tasks && !responds { RelayEnv::default() } else { RelayEnv::of_process()? };
     let engine = runs_tasks.then(|| {
         EngineOptions::new(args.queue.clone(), EngineOptions::clean_env())
             .with_pods(&args.pods)
@@ -86,7 +90,7 @@ async fn up(globals: &Globals, data: &DataDir, args: &UpArgs) -> anyhow::Result<
     if let Some(sink) = env.sink().filter(|_| options.relay.is_some() && !runs_tasks) {
         make_sink(&Session::of_data(globals, data).await?, &sink).await?;
     }
-    let responding = if args.roles.contains(&ServerRole::Responder) {
+    let responding = if responds {
         let client = Session::of_data(globals, data).await?.client;
         Some(tokio::spawn(respond::prepare(&env, cluster_of(&env, args), client).await?))
     } else {

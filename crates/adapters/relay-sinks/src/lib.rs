@@ -3,8 +3,8 @@
 //! Is: one file or folder per sort of sink, each a `Publisher`. Is not: a place that decides what is told, or when it is tried
 //! again.
 //!
-//! The protocols are spoken here, without libraries: what is needed of each is small (see
-//! `docs/decisions/0017-brokers-are-spoken-to-by-hand.md`).
+//! AMQP and Redis are spoken by the usual crates, MQTT is spoken here: what is needed of it is small (see
+//! `docs/decisions/0017-clients-of-brokers.md`).
 //!
 //! Start here: [`SinkMaker`] makes what an EventSink asks for.
 
