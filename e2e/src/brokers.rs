@@ -12,7 +12,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::wait::wait_for;
-use own_process::OwnProcess;
+pub use own_process::OwnProcess;
 
 /// An Erlang machine on a busy machine.
 const SLOW: Duration = Duration::from_mins(2);
@@ -23,13 +23,15 @@ pub fn free_port() -> u16 {
     listener.local_addr().expect("it has an address").port()
 }
 
-fn program(variable: &str) -> PathBuf {
+/// A program that the harness names in a variable.
+pub fn program(variable: &str) -> PathBuf {
     let path = std::env::var_os(variable);
     assert!(path.is_some(), "{variable} must name a program; `cargo xtask test` sets it");
     path.unwrap_or_default().into()
 }
 
-fn takes_connections(port: u16) -> bool {
+/// True if somebody listens there.
+pub fn takes_connections(port: u16) -> bool {
     std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
 }
 
@@ -92,6 +94,11 @@ impl Rabbit {
         format!("amqp://guest:guest@127.0.0.1:{}", self.port)
     }
 
+    /// The port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// The same for somebody else.
     pub fn url_for(&self, who: &str, vhost: &str) -> String {
         format!("amqp://{who}@127.0.0.1:{}/{vhost}", self.port)
@@ -132,6 +139,11 @@ impl Redis {
 
     fn wait(&self) {
         wait_for("Redis", SLOW, || takes_connections(self.port));
+    }
+
+    /// The port.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// `redis://…`.

@@ -49,7 +49,12 @@ impl Cluster {
 
     /// A server whose tasks are pods of this cluster.
     pub fn server(&self, flags: &[&str]) -> Server {
-        self.server_through(self.kubeconfig.to_str().expect("a path that is text"), flags)
+        self.server_through(self.kubeconfig(), flags)
+    }
+
+    /// Where its kubeconfig is.
+    pub fn kubeconfig(&self) -> &str {
+        self.kubeconfig.to_str().expect("a path that is text")
     }
 
     /// The same with another kubeconfig.
@@ -82,6 +87,12 @@ impl Cluster {
         let output = self.run(arguments);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "kubectl {}: {errors}", arguments.join(" "));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// The same for a question to which no is an answer too.
+    pub fn kubectl_says(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 

@@ -6,6 +6,7 @@
 //! Start here: [`kubectl::Kubectl::current`] gives a kubectl in a namespace of its own.
 
 pub mod brokers;
+pub mod browser;
 pub mod client_tool;
 pub mod cluster;
 pub mod guide;

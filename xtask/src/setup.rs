@@ -46,7 +46,13 @@ pub struct Tool {
     locate: fn(&Tool, &Path) -> Result<PathBuf>,
 }
 
-static TOOLS: [Tool; 10] = [
+static TOOLS: [Tool; 11] = [
+    Tool {
+        name: "Chromium",
+        variable: "MUSTER_CHROMEDRIVER",
+        need: Need::Tests { word: "browser" },
+        locate: locate_chromedriver,
+    },
     Tool {
         name: "kubectl 1.37",
         variable: "MUSTER_KUBECTL",
@@ -310,6 +316,10 @@ fn locate_redis(tool: &Tool, _: &Path) -> Result<PathBuf> {
 
 fn locate_mosquitto(tool: &Tool, _: &Path) -> Result<PathBuf> {
     installed(tool, Path::new("/usr/sbin/mosquitto"), &["mosquitto", "mosquitto-clients"])
+}
+
+fn locate_chromedriver(tool: &Tool, _: &Path) -> Result<PathBuf> {
+    installed(tool, Path::new("/usr/bin/chromedriver"), &["chromium", "chromium-driver"])
 }
 
 /// A program that needs its packages installed on the machine.

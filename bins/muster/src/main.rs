@@ -10,7 +10,10 @@ mod machine;
 mod manifests;
 mod output;
 mod pods;
+mod relay_env;
+mod respond;
 mod server;
+mod server_archive;
 mod up;
 mod usage;
 

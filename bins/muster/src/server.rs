@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use muster_apiserver::access::Role;
 use muster_apiserver::api::{Api, Settings};
 use muster_apiserver::attempt_tokens::AttemptTokens;
-use muster_apiserver::parts::Parts;
+use muster_apiserver::parts::{Pages, Parts};
 use muster_apiserver::serve::{Listening, serve};
 use muster_apiserver::shutdown::Shutdown;
 use muster_apiserver::tls::Tls;
@@ -21,17 +21,21 @@ use muster_engine::questions::{Explainer, Question};
 use muster_engine::relay;
 use muster_engine::resources::{Resources, Settings as ResourceSettings, run as run_resources};
 use muster_engine::run::run as run_engine;
+use muster_engine::saved_jobs;
 use muster_engine::schedules::run as run_schedules;
 use muster_engine::settings::{Ahead, Mint};
 use muster_engine::workflows::run as run_workflows;
+use muster_kube_jobs::ClusterJobs;
 use muster_outbound::LiveOutbound;
 use muster_ports::blobs::Blobs;
 use muster_ports::clock::{Clock, SystemClock};
+use muster_ports::kube_jobs::KubeJobs;
 use muster_ports::logs::{AllLogs, KeptLogs, Logs};
 use muster_ports::runtime::{Fact, Handle, Runtime};
 use muster_ports::store::{History, LogError, Revision, Store};
 use muster_ports::telemetry::Telemetry;
 use muster_relay_sinks::SinkMaker;
+use muster_runtime_kube::ConnectError;
 use muster_runtime_process::ProcessRuntime;
 use muster_store_sql::SqliteLog;
 use muster_tasks::capacity::Capacity;
@@ -48,6 +52,7 @@ use crate::cli::{LimitArgs, PodArgs, QueueArgs, ResourceArgs, UpArgs};
 use crate::data_dir::{DataDir, kubeconfig_text, rewrite_private, server_url};
 use crate::machine::Machine;
 use crate::pods::PodPart;
+use crate::relay_env::RelayEnv;
 
 /// Name of the token that the first start makes.
 const ADMIN: &str = "admin";
@@ -63,8 +68,31 @@ pub struct Options<'a> {
     pub limits: &'a LimitArgs,
     /// Whether it runs tasks.
     pub engine: Option<EngineOptions>,
-    /// Whether it tells event sinks about changes.
-    pub relay: bool,
+    /// Whether it tells event sinks about changes, and of which cluster.
+    pub relay: Option<RelayOptions>,
+    /// Whether people can look at it in a browser.
+    pub web: bool,
+}
+
+/// What the relay may look at besides the store.
+#[derive(Debug, Clone, Default)]
+pub struct RelayOptions {
+    /// Kubeconfig of the cluster whose jobs sinks may ask for; else the one this server runs in, if it does.
+    pub cluster_kubeconfig: Option<PathBuf>,
+    /// What the environment says of a broker, and of the namespace that counts as the server's own.
+    pub env: RelayEnv,
+}
+
+impl RelayOptions {
+    /// The jobs of the cluster, if there is one.
+    async fn kube_jobs(&self) -> anyhow::Result<Option<Arc<dyn KubeJobs>>> {
+        let client = match muster_runtime_kube::connect(self.cluster_kubeconfig.as_deref()).await {
+            Ok(client) => client,
+            Err(ConnectError::NoCluster(_)) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Some(Arc::new(ClusterJobs::new(client, self.env.namespace.clone()))))
+    }
 }
 
 /// How tasks are run.
@@ -119,6 +147,8 @@ impl EngineOptions {
 pub struct Server {
     /// Where it is reached.
     pub url: String,
+    /// Where people look at it, if they can.
+    pub console: Option<String>,
     /// The secret of its admin.
     pub admin: String,
     /// What it keeps.
@@ -131,6 +161,7 @@ pub struct Server {
     schedules: Option<JoinHandle<()>>,
     resources: Option<JoinHandle<()>>,
     relay: Option<JoinHandle<()>>,
+    saved_jobs: JoinHandle<()>,
 }
 
 impl Server {
@@ -145,6 +176,9 @@ impl Server {
         let registry = kinds::registry().with_types_of(&store);
         let scheme = if listening.tls.is_some() { "https" } else { "http" };
         let url = server_url(scheme, address);
+        // A certificate that nobody knows makes browsers warn; on this machine they need none.
+        let seen = if listening.plain { server_url("http", address) } else { url.clone() };
+        let console = options.web.then(|| format!("{seen}/ui/"));
         let files = data.folder("files")?;
         let blobs = LocalBlobs::open(&files);
         let blobs: Arc<dyn Blobs> =
@@ -157,12 +191,19 @@ impl Server {
             explain: None,
             telemetry: Telemetry::default(),
             cluster: behind.as_ref().map(|behind| behind.users.clone()),
-            pages: Some(Arc::new(Console::new(store.clone(), clock.clone(), shutdown.clone()))),
+            pages: options.web.then(|| {
+                Arc::new(Console::new(store.clone(), clock.clone(), shutdown.clone())) as Arc<dyn Pages>
+            }),
+        };
+        let kube_jobs = match &options.relay {
+            Some(wanted) => wanted.kube_jobs().await?,
+            None => None,
         };
         let relay_outside = relay::Outside {
+            kube_jobs,
             store: store.clone(),
             clock: clock.clone(),
-            sinks: Arc::new(SinkMaker::new(data.folder("sinks")?, |name| std::env::var(name).ok())),
+            sinks: Arc::new(SinkMaker::new(data.folder("sinks")?, variables(options))),
             telemetry: parts.telemetry.clone(),
         };
         let (engine, parts) = match &options.engine {
@@ -180,17 +221,21 @@ impl Server {
         let admin = write_access(data, &api, &url, ca.as_deref()).await?;
         let collecting = garbage::collect(store.clone(), registry, clock.clone(), shutdown.clone());
         let garbage = tokio::spawn(collecting);
+        let saved_jobs = tokio::spawn(saved_jobs::run(store.clone(), blobs.clone()));
         // A server that starts only its own tasks makes none either.
         let maker = options.engine.as_ref().filter(|wanted| wanted.only_since.is_none());
         let workflows = maker.map(|_| tokio::spawn(run_workflows(store.clone(), clock.clone())));
         let schedules = maker.map(|_| tokio::spawn(run_schedules(store.clone(), clock.clone())));
         let resources = maker.map(|wanted| start_resources(&wanted.resources, &store, &clock));
         let engine = engine.map(|engine| tokio::spawn(engine.run()));
-        let relay =
-            options.relay.then(|| tokio::spawn(relay::run(relay_outside, relay_settings(options.limits))));
+        let relay = options
+            .relay
+            .as_ref()
+            .map(|_| tokio::spawn(relay::run(relay_outside, relay_settings(options.limits))));
         let serving = tokio::spawn(serve(api, listener, listening, shutdown.clone()));
         Ok(Self {
             url,
+            console,
             admin,
             store,
             shutdown,
@@ -201,6 +246,7 @@ impl Server {
             schedules,
             resources,
             relay,
+            saved_jobs,
         })
     }
 
@@ -215,6 +261,7 @@ impl Server {
         self.shutdown.request();
         self.garbage.await.context("the garbage collector ended badly")?;
         let makers = self.workflows.into_iter().chain(self.schedules).chain(self.resources).chain(self.relay);
+        let makers = makers.chain([self.saved_jobs]);
         for running in self.engine.into_iter().chain(makers) {
             // Attempts end with the engine; their tasks are tried again by the next server.
             running.abort();
@@ -224,6 +271,12 @@ impl Server {
         tracing::info!("stopped");
         Ok(())
     }
+}
+
+/// The variables that sinks may name.
+fn variables(options: &Options<'_>) -> impl Fn(&str) -> Option<String> + Send + Sync + 'static {
+    let env = options.relay.as_ref().map(|relay| relay.env.clone()).unwrap_or_default();
+    move |name| env.variable(name).or_else(|| std::env::var(name).ok())
 }
 
 /// Starts what sees to managed resources.

@@ -242,6 +242,7 @@ fn get_of_every_kind_shows_its_own_columns() {
         ("TaskGroup", "{tasks: [{spec: {kind: analyzer}}]}".to_owned()),
         ("Job", "{taskGroups: [{name: a, tasks: [{spec: {kind: analyzer}}]}]}".to_owned()),
         ("EventSink", "{file: {path: a}}".to_owned()),
+        ("KubeJob", "{jobName: a, jobUid: u, outcome: success}".to_owned()),
         ("Schedule", "{schedulePolicy: {timeSpec: R/PT1H}, template: {spec: {kind: analyzer}}}".to_owned()),
     ] {
         kubectl.given(manifest(kind, "{name: x}", &spec)).ok("create -f -");
@@ -259,6 +260,7 @@ fn get_of_every_kind_shows_its_own_columns() {
     );
     let sink = ["NAME", "SORT", "PROFILE", "CONNECTED", "CONFIRMED", "BACKLOG", "LAG", "AGE"];
     assert_eq!(columns(&heading("eventsinks")), sink);
+    assert_eq!(columns(&heading("kubejobs")), ["NAME", "JOB", "OUTCOME", "SAVED", "LOGS", "AGE"]);
     let schedule = ["NAME", "TIMES", "ZONE", "SUSPENDED", "ACTIVE", "LAST", "NEXT", "AGE"];
     assert_eq!(columns(&heading("schedules")), schedule);
 }

@@ -69,6 +69,19 @@ impl Address {
     }
 }
 
+/// A text as it may stand in an address.
+pub fn encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
+}
+
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -97,6 +110,12 @@ mod tests {
         assert!(address.is_secure());
         let plain = Address::parse("redis://[::1]").unwrap();
         assert_eq!((plain.host.as_str(), plain.port, plain.path), ("::1", None, None));
+    }
+
+    #[test]
+    fn what_is_encoded_is_decoded_to_the_same() {
+        let text = "p@ss:/%ü word";
+        assert_eq!(decoded(&encoded(text)).as_deref(), Some(text));
     }
 
     #[test]

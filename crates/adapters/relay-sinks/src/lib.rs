@@ -1,4 +1,4 @@
-//! Where messages go: AMQP 0-9-1, web hooks, MQTT and files; and a journal in Redis.
+//! Where messages go, and the queue from which the responder takes them: AMQP 0-9-1, web hooks, MQTT and files; and a journal in Redis.
 //!
 //! Is: one file or folder per sort of sink, each a `Publisher`. Is not: a place that decides what is told, or when it is tried
 //! again.

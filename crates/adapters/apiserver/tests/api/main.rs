@@ -32,6 +32,8 @@ mod field_owners;
 #[cfg(test)]
 mod good_documents;
 #[cfg(test)]
+mod job_logs;
+#[cfg(test)]
 mod listing;
 #[cfg(test)]
 mod logs;

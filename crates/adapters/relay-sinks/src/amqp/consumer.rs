@@ -5,7 +5,7 @@ use muster_ports::publisher::PublishError;
 use super::connection::{CHANNEL, Connection, garbled};
 use super::frame::{BODY, Frame, HEADER, METHOD, MethodId, method, put_frame};
 use super::publisher::{declare_exchange, message_id};
-use super::wire::Decoder;
+use super::wire::{Decoder, Field};
 use crate::address::Address;
 
 const QUEUE_DECLARE: MethodId = (50, 10);
@@ -44,6 +44,27 @@ pub struct Consumer {
     partial: Option<(Delivery, Option<usize>)>,
 }
 
+/// Makes a durable queue and binds it.
+async fn declare_queue(
+    connection: &mut Connection,
+    exchange: &str,
+    queue: &str,
+    keys: &[&str],
+    arguments: &[(&str, Field<'_>)],
+) -> Result<(), PublishError> {
+    let declared = connection.call(QUEUE_DECLARE, QUEUE_DECLARE_OK, |it| {
+        it.short(0).text(queue).octet(DURABLE).table(arguments);
+    });
+    declared.await?;
+    for key in keys {
+        let bound = connection.call(QUEUE_BIND, QUEUE_BIND_OK, |it| {
+            it.short(0).text(queue).text(exchange).text(key).octet(0).table(&[]);
+        });
+        bound.await?;
+    }
+    Ok(())
+}
+
 impl Consumer {
     /// Makes the queue, binds it, and begins. At most `prefetch` messages are here unacknowledged.
     pub async fn open(
@@ -54,17 +75,39 @@ impl Consumer {
         prefetch: u16,
     ) -> Result<Self, PublishError> {
         let mut connection = Connection::open(address).await?;
-        declare_exchange(&mut connection, exchange).await?;
-        let declared = connection.call(QUEUE_DECLARE, QUEUE_DECLARE_OK, |it| {
-            it.short(0).text(queue).octet(DURABLE).table(&[]);
-        });
-        declared.await?;
-        for key in keys {
-            let bound = connection.call(QUEUE_BIND, QUEUE_BIND_OK, |it| {
-                it.short(0).text(queue).text(exchange).text(key).octet(0).table(&[]);
-            });
-            bound.await?;
-        }
+        declare_exchange(&mut connection, exchange, "topic").await?;
+        declare_queue(&mut connection, exchange, queue, keys, &[]).await?;
+        Self::begin(connection, queue, prefetch).await
+    }
+
+    /// The same with a place for what is given up: a queue `…-dlq` behind an exchange `…-dlx`. What is given up goes there
+    /// under the name of that queue, whatever its own key was, so that it is kept.
+    pub async fn open_with_dead_letters(
+        address: &Address,
+        exchange: &str,
+        queue: &str,
+        keys: &[&str],
+        prefetch: u16,
+    ) -> Result<Self, PublishError> {
+        let mut connection = Connection::open(address).await?;
+        let (letters, kept) = (format!("{exchange}-dlx"), format!("{exchange}-dlq"));
+        declare_exchange(&mut connection, exchange, "topic").await?;
+        declare_exchange(&mut connection, &letters, "direct").await?;
+        declare_queue(&mut connection, &letters, &kept, &[&kept], &[]).await?;
+        let arguments = [
+            ("x-dead-letter-exchange", Field::Text(&letters)),
+            ("x-dead-letter-routing-key", Field::Text(&kept)),
+        ];
+        declare_queue(&mut connection, exchange, queue, keys, &arguments).await?;
+        Self::begin(connection, queue, prefetch).await
+    }
+
+    /// Listens to a queue that is there.
+    pub async fn open_queue(address: &Address, queue: &str, prefetch: u16) -> Result<Self, PublishError> {
+        Self::begin(Connection::open(address).await?, queue, prefetch).await
+    }
+
+    async fn begin(mut connection: Connection, queue: &str, prefetch: u16) -> Result<Self, PublishError> {
         connection
             .call(QOS, QOS_OK, |it| {
                 it.long(0).short(prefetch).octet(0);

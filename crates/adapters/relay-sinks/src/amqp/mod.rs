@@ -3,9 +3,11 @@
 mod connection;
 mod consumer;
 mod frame;
+mod inbox;
 mod publisher;
 mod wire;
 
 pub use connection::Connection;
 pub use consumer::{Consumer, Delivery};
+pub use inbox::AmqpInboxes;
 pub use publisher::AmqpPublisher;

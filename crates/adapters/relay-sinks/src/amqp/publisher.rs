@@ -42,7 +42,7 @@ impl Publisher for AmqpPublisher {
     fn open(&self) -> Boxed<'_, Result<Box<dyn Session>, PublishError>> {
         Box::pin(async {
             let mut connection = Connection::open(&self.address).await?;
-            declare_exchange(&mut connection, &self.exchange).await?;
+            declare_exchange(&mut connection, &self.exchange, "topic").await?;
             connection
                 .call(CONFIRM_SELECT, CONFIRM_SELECT_OK, |it| {
                     it.octet(0);
@@ -55,10 +55,14 @@ impl Publisher for AmqpPublisher {
     }
 }
 
-/// Makes a durable topic exchange, or finds it as it is.
-pub async fn declare_exchange(connection: &mut Connection, exchange: &str) -> Result<(), PublishError> {
+/// Makes a durable exchange, or finds it as it is.
+pub async fn declare_exchange(
+    connection: &mut Connection,
+    exchange: &str,
+    sort: &str,
+) -> Result<(), PublishError> {
     let declared = connection.call(EXCHANGE_DECLARE, EXCHANGE_DECLARE_OK, |it| {
-        it.short(0).text(exchange).text("topic").octet(DURABLE).table(&[]);
+        it.short(0).text(exchange).text(sort).octet(DURABLE).table(&[]);
     });
     declared.await.map(drop)
 }
