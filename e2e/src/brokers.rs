@@ -12,7 +12,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::wait::wait_for;
-use own_process::OwnProcess;
+pub use own_process::OwnProcess;
 
 /// An Erlang machine on a busy machine.
 const SLOW: Duration = Duration::from_mins(2);
@@ -23,13 +23,15 @@ pub fn free_port() -> u16 {
     listener.local_addr().expect("it has an address").port()
 }
 
-fn program(variable: &str) -> PathBuf {
+/// A program that the harness names in a variable.
+pub fn program(variable: &str) -> PathBuf {
     let path = std::env::var_os(variable);
     assert!(path.is_some(), "{variable} must name a program; `cargo xtask test` sets it");
     path.unwrap_or_default().into()
 }
 
-fn takes_connections(port: u16) -> bool {
+/// True if somebody listens there.
+pub fn takes_connections(port: u16) -> bool {
     std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
 }
 
@@ -45,12 +47,28 @@ pub struct Rabbit {
     process: OwnProcess,
     _names: OwnProcess,
     port: u16,
-    _dir: TempDir,
+    names_port: u16,
+    dir: TempDir,
 }
 
 impl Rabbit {
     /// Starts one.
     pub fn start() -> Self {
+        Self::start_with(|port| format!("listeners.tcp.1 = 127.0.0.1:{port}\n"))
+    }
+
+    /// Starts one that speaks TLS alone, with a certificate and its key in two files.
+    pub fn start_tls(certificate: &Path, key: &Path) -> Self {
+        Self::start_with(|port| {
+            let (certificate, key) = (certificate.display(), key.display());
+            format!(
+                "listeners.tcp = none\nlisteners.ssl.1 = 127.0.0.1:{port}\nssl_options.cacertfile = {certificate}\n\
+                 ssl_options.certfile = {certificate}\nssl_options.keyfile = {key}\nssl_options.verify = verify_none\n"
+            )
+        })
+    }
+
+    fn start_with(listen: impl Fn(u16) -> String) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory can be made");
         let (port, names_port, own_port) = (free_port(), free_port(), free_port());
         let mut names = Command::new("epmd");
@@ -58,8 +76,7 @@ impl Rabbit {
         let names = OwnProcess::start(names, dir.path(), "epmd");
         wait_for("the names of Erlang", SLOW, || takes_connections(names_port));
         let place = dir.path();
-        let config =
-            format!("listeners.tcp.1 = 127.0.0.1:{port}\nlog.console = true\nlog.console.level = warning\n");
+        let config = format!("{}log.console = true\nlog.console.level = warning\n", listen(port));
         let mut rabbit = Command::new(program("MUSTER_RABBITMQ"));
         rabbit
             .env("RABBITMQ_NODENAME", format!("muster{port}@localhost"))
@@ -75,9 +92,24 @@ impl Rabbit {
             .env("ERL_EPMD_PORT", names_port.to_string())
             .env("HOME", place);
         let process = OwnProcess::start(rabbit, place, "rabbitmq");
-        let rabbit = Self { process, _names: names, port, _dir: dir };
+        let rabbit = Self { process, _names: names, port, names_port, dir };
         rabbit.wait();
         rabbit
+    }
+
+    /// Has `rabbitmqctl` do something.
+    pub fn control(&self, arguments: &[&str]) {
+        let tool = program("MUSTER_RABBITMQ").with_file_name("rabbitmqctl");
+        let done = Command::new(tool)
+            .args(["--node", &format!("muster{}@localhost", self.port)])
+            .args(arguments)
+            .env("ERL_EPMD_ADDRESS", "127.0.0.1")
+            .env("ERL_EPMD_PORT", self.names_port.to_string())
+            .env("HOME", self.dir.path())
+            .output()
+            .expect("rabbitmqctl can be started");
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "rabbitmqctl {}: {said}", arguments.join(" "));
     }
 
     fn wait(&self) {
@@ -90,6 +122,11 @@ impl Rabbit {
     /// `amqp://…` for the user guest.
     pub fn url(&self) -> String {
         format!("amqp://guest:guest@127.0.0.1:{}", self.port)
+    }
+
+    /// The port.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// The same for somebody else.
@@ -132,6 +169,11 @@ impl Redis {
 
     fn wait(&self) {
         wait_for("Redis", SLOW, || takes_connections(self.port));
+    }
+
+    /// The port.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// `redis://…`.

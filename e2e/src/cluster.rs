@@ -1,11 +1,12 @@
 //! The real Kubernetes that `cargo xtask cluster` starts, and a server that runs its tasks as pods there.
 
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::lines::Lines;
 use crate::server::Server;
@@ -18,6 +19,7 @@ pub const POD: Duration = Duration::from_mins(2);
 pub struct Cluster {
     kubectl: PathBuf,
     kubeconfig: PathBuf,
+    dir: TempDir,
     /// Its name.
     pub namespace: String,
 }
@@ -33,7 +35,8 @@ impl Cluster {
         };
         let namespace = format!("pods-{}-{}", std::process::id(), USED.fetch_add(1, Ordering::Relaxed));
         let (kubectl, kubeconfig) = (variable("MUSTER_KUBECTL"), variable("MUSTER_TEST_KUBECONFIG"));
-        let cluster = Self { kubectl, kubeconfig, namespace };
+        let dir = tempfile::tempdir().expect("a temporary directory can be made");
+        let cluster = Self { kubectl, kubeconfig, dir, namespace };
         cluster.kubectl(&["create", "namespace", &cluster.namespace]);
         cluster
     }
@@ -46,18 +49,56 @@ impl Cluster {
 
     /// A server whose tasks are pods of this cluster.
     pub fn server(&self, flags: &[&str]) -> Server {
-        let kubeconfig = self.kubeconfig.to_str().expect("a path that is text");
+        self.server_through(self.kubeconfig(), flags)
+    }
+
+    /// Where its kubeconfig is.
+    pub fn kubeconfig(&self) -> &str {
+        self.kubeconfig.to_str().expect("a path that is text")
+    }
+
+    /// The same with another kubeconfig.
+    pub fn server_through(&self, kubeconfig: &str, flags: &[&str]) -> Server {
         let own = ["--roles", "api,engine", "--runtime", "pod", "--cluster-kubeconfig", kubeconfig];
         Server::start(&[&own, flags].concat())
+    }
+
+    /// A kubeconfig like that of the cluster's admin, changed; gone with the cluster.
+    pub fn kubeconfig_with(&self, change: impl FnOnce(&mut Value)) -> PathBuf {
+        static WRITTEN: AtomicU32 = AtomicU32::new(0);
+        let text = self.kubectl(&["config", "view", "--raw", "--minify", "--flatten", "-o", "json"]);
+        let mut config: Value = serde_json::from_str(&text).expect("a kubeconfig as JSON");
+        change(&mut config);
+        let path = self.dir.path().join(format!("kubeconfig-{}", WRITTEN.fetch_add(1, Ordering::Relaxed)));
+        std::fs::write(&path, config.to_string()).expect("a file can be written");
+        path
+    }
+
+    /// A kubeconfig for a new service account, which may do nothing yet.
+    pub fn kubeconfig_of_new_user(&self, name: &str) -> PathBuf {
+        self.kubectl(&["create", "serviceaccount", name]);
+        let token = self.kubectl(&["create", "token", name]);
+        self.kubeconfig_with(|config| config["users"][0]["user"] = json!({ "token": token.trim() }))
     }
 
     /// Runs kubectl in the namespace and returns what it says.
     #[track_caller]
     pub fn kubectl(&self, arguments: &[&str]) -> String {
-        let output = self.command(arguments).output().expect("kubectl can be started");
+        let output = self.run(arguments);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "kubectl {}: {errors}", arguments.join(" "));
         String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// The same for a question to which no is an answer too.
+    pub fn kubectl_says(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Runs kubectl in the namespace, however it ends.
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("kubectl can be started")
     }
 
     /// Makes objects from a document.

@@ -111,8 +111,18 @@ impl Request {
     pub fn send(self) -> Answer {
         let mut stream = self.write();
         let mut answer = Vec::new();
-        // A server that refuses early may close before it has read everything; what it said is there anyway.
-        let read = stream.read_to_end(&mut answer);
+        let mut chunk = vec![0; 64 * 1024];
+        // A server that refuses early may close before it has read everything; what it said is there anyway. One that
+        // does not close has said how much it says.
+        let read = loop {
+            match stream.read(&mut chunk) {
+                Ok(count) if count > 0 => answer.extend_from_slice(&chunk[..count]),
+                ended => break ended,
+            }
+            if length(&answer).is_some_and(|length| answer.len() >= length) {
+                break Ok(0);
+            }
+        };
         assert!(!answer.is_empty(), "{} {}: no answer ({read:?})", self.method, self.path);
         parse(&answer)
     }
@@ -176,6 +186,14 @@ impl Answer {
         assert!(parsed.is_ok(), "{} is not JSON: {:?}", self.code, self.text());
         parsed.unwrap_or_default()
     }
+}
+
+/// How long an answer is with its head, if that has come and says so.
+fn length(answer: &[u8]) -> Option<usize> {
+    let end = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
+    let head = String::from_utf8_lossy(&answer[..end]).to_lowercase();
+    let said = head.split("\r\n").find_map(|line| line.strip_prefix("content-length:"))?;
+    Some(end + 4 + said.trim().parse::<usize>().ok()?)
 }
 
 #[track_caller]

@@ -6,11 +6,15 @@
 //! Start here: [`kubectl::Kubectl::current`] gives a kubectl in a namespace of its own.
 
 pub mod brokers;
+pub mod browser;
 pub mod client_tool;
 pub mod cluster;
+pub mod guide;
 pub mod http;
+pub mod installation;
 pub mod kubectl;
 pub mod lines;
 pub mod load;
+pub mod outage;
 pub mod server;
 pub mod wait;

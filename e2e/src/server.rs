@@ -28,6 +28,7 @@ pub struct Server {
     url: String,
     program: PathBuf,
     flags: Vec<String>,
+    env: Vec<(&'static str, String)>,
     dir: TempDir,
 }
 
@@ -37,13 +38,22 @@ impl Server {
         Self::start_program(&muster(), flags)
     }
 
+    /// The same with further variables in its environment.
+    pub fn start_with(flags: &[&str], env: &[(&'static str, String)]) -> Self {
+        Self::start_all(&muster(), flags, env)
+    }
+
     /// The same through another program, which is called like `muster` and becomes it.
     pub fn start_program(program: &Path, flags: &[&str]) -> Self {
+        Self::start_all(program, flags, &[])
+    }
+
+    fn start_all(program: &Path, flags: &[&str], env: &[(&'static str, String)]) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory can be made");
         let flags: Vec<String> = flags.iter().map(|&flag| flag.to_owned()).collect();
-        let (process, url) = launch(program, dir.path(), "127.0.0.1:0", &flags);
+        let (process, url) = launch(program, dir.path(), "127.0.0.1:0", &flags, env);
         let guard = watch_over(&process, dir.path());
-        Self { process, guard, url, program: program.to_owned(), flags, dir }
+        Self { process, guard, url, program: program.to_owned(), flags, env: env.to_vec(), dir }
     }
 
     /// The server that all tests of this binary share; each works in a namespace of its own.
@@ -139,7 +149,7 @@ impl Server {
     /// Starts the server again after it was stopped or killed, on the same address.
     pub fn restart(&mut self) {
         let address = self.address().to_owned();
-        let (process, url) = launch(&self.program, self.dir.path(), &address, &self.flags);
+        let (process, url) = launch(&self.program, self.dir.path(), &address, &self.flags, &self.env);
         assert_eq!(url, self.url, "the server moved");
         self.process = process;
         // The old guard knows the old id only, and must not remove the directory.
@@ -166,7 +176,13 @@ fn muster() -> PathBuf {
 }
 
 /// Starts the process and waits until it says where it listens.
-fn launch(program: &Path, dir: &Path, listen: &str, flags: &[String]) -> (Child, String) {
+fn launch(
+    program: &Path,
+    dir: &Path,
+    listen: &str,
+    flags: &[String],
+    env: &[(&'static str, String)],
+) -> (Child, String) {
     let log = dir.join("server.log");
     let errors = File::options().create(true).append(true).open(&log).expect("the log can be opened");
     let mut process = Command::new(program)
@@ -177,6 +193,7 @@ fn launch(program: &Path, dir: &Path, listen: &str, flags: &[String]) -> (Child,
         .env("MUSTER_ROLES", "api")
         // One broker on one machine: those who want robots say where.
         .env("MUSTER_MQTT_LISTEN", "off")
+        .envs(env.iter().map(|(name, value)| (*name, value)))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(errors)

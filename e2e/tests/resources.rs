@@ -1,10 +1,10 @@
 //! Managed resources, end to end: adapters that run real processes, generations, deletion, `kill -9`, and the guide.
 
 use std::os::unix::fs::symlink;
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use muster_e2e::guide::{repository, script};
 use muster_e2e::http::Http;
 use muster_e2e::server::Server;
 use muster_e2e::wait::wait_for;
@@ -13,10 +13,6 @@ use serde_json::{Value, json};
 const SOON: Duration = Duration::from_mins(2);
 const OWN: &str = "/apis/muster.dev/v1alpha1";
 const MANAGED: &str = "/apis/resources.muster.dev/v1alpha1/namespaces/default";
-
-fn repository() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("e2e lies in the repository")
-}
 
 fn muster() -> String {
     std::env::var("MUSTER_BIN").expect("run the tests with `cargo xtask test`")
@@ -178,31 +174,6 @@ fn a_forced_deletion_says_why_in_its_last_change() {
     assert_eq!(last["type"], "DELETED");
     let said = condition(&last["object"], "ForceDeleted")["message"].clone();
     assert_eq!(said, "deleted without its adapters: the account is gone");
-}
-
-/// The files and commands of a guide, in order, as one script.
-fn script(guide: &str) -> String {
-    let mut lines = Vec::new();
-    let mut inside = None;
-    for line in guide.lines() {
-        match (line, inside) {
-            ("```sh tour", _) => inside = Some(false),
-            ("```", Some(is_file)) => {
-                if is_file {
-                    lines.push("END".to_owned());
-                }
-                inside = None;
-            }
-            (line, None) => {
-                if let Some((_, name)) = line.split_once(" file=") {
-                    lines.push(format!("cat > {name} <<'END'"));
-                    inside = Some(true);
-                }
-            }
-            (line, Some(_)) => lines.push(line.to_owned()),
-        }
-    }
-    lines.join("\n")
 }
 
 #[test]

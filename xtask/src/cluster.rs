@@ -37,6 +37,8 @@ pub use users::Use;
 pub const GIVEN_KUBECONFIG: &str = "MUSTER_TEST_KUBECONFIG";
 /// A small image with a shell that nodes of the cluster can run.
 pub const GIVEN_IMAGE: &str = "MUSTER_TEST_IMAGE";
+/// An image of the server under test; made from the program that was built, if nothing is said.
+pub const GIVEN_SERVER_IMAGE: &str = "MUSTER_TEST_SERVER_IMAGE";
 /// What is run on a cluster that was given, unless it is said.
 const PUBLIC_IMAGE: &str = "docker.io/library/busybox:1.36";
 
@@ -63,7 +65,8 @@ pub fn command(arguments: &[String]) -> Result<ExitCode> {
         ["status"] => return status(),
         ["kubeconfig"] => println!("{}", kubeconfig_of_running()?.display()),
         ["image"] => println!("{}", image_name()),
-        _ => bail!("cluster takes one of: up, down, status, kubeconfig, image"),
+        ["image", program] => println!("{}", server_image(Path::new(program))?),
+        _ => bail!("cluster takes one of: up, down, status, kubeconfig, image [PROGRAM]"),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -203,6 +206,24 @@ fn status() -> Result<ExitCode> {
     let nodes = run::quietly(kubectl_command(&kubectl, &running.kubeconfig).args(["get", "nodes"]))?;
     print!("{nodes}");
     Ok(ExitCode::SUCCESS)
+}
+
+/// The name of an image with this server in it, which nodes of the running cluster can run.
+pub fn server_image(program: &Path) -> Result<String> {
+    if let Some(name) = env::var(GIVEN_SERVER_IMAGE).ok().filter(|name| !name.is_empty()) {
+        return Ok(name);
+    }
+    if given().is_some() {
+        bail!(
+            "the nodes of {GIVEN_KUBECONFIG} are given no images; name one they have with {GIVEN_SERVER_IMAGE}"
+        );
+    }
+    let layout = Layout::at(&setup::cache()?);
+    let running =
+        find_running(&layout).context("the cluster is not up; `cargo xtask cluster up` starts it")?;
+    running.image?;
+    let _lock = Lock::take(&layout.root)?;
+    images::import_program(&layout, &NodeParts::locate()?, &node::socket(&layout), program)
 }
 
 fn kubeconfig_of_running() -> Result<PathBuf> {

@@ -30,9 +30,10 @@ usage: cargo xtask <command>
                                FILTER is a package, an integration test target, or part of a test name
   tidy                         check the house rules
   bench [NAME] [-- ARGS...]    run a benchmark on the release binary; without NAME, list them
-  cluster up|down|status|kubeconfig|image
+  cluster up|down|status|kubeconfig|image [PROGRAM]
                                a real Kubernetes on this machine, for the tests; `kubeconfig` prints the path of its
-                               file, `image` the name of a small image with a shell
+                               file, `image` the name of a small image with a shell, or
+                               makes one of a program
   sim [--seeds N] [--seed S]   play seeds of the simulation in release mode, or one of them again
   help                         show this text
 
@@ -42,7 +43,7 @@ environment read:
   MUSTER_CACHE                 where tools are kept (default: $XDG_CACHE_HOME/muster, else ~/.cache/muster)
   KUBEBUILDER_ASSETS           directory with programs of Kubernetes and etcd, instead of those that are built
   MUSTER_TEST_KUBECONFIG       a cluster to use instead of starting one; MUSTER_TEST_IMAGE is an image with a shell that it
-                               can run
+                               can run, MUSTER_TEST_SERVER_IMAGE one of the server
   MUSTER_KUBECTL, MUSTER_KUBECTL_OLD, MUSTER_PYTHON, MUSTER_KUBE_APISERVER, MUSTER_ETCD, MUSTER_PARALLEL,
   MUSTER_HYPERQUEUE            use this program instead of installing one
 environment given to tests and benchmarks: the seven above when found, and MUSTER_BIN

@@ -46,7 +46,13 @@ pub struct Tool {
     locate: fn(&Tool, &Path) -> Result<PathBuf>,
 }
 
-static TOOLS: [Tool; 10] = [
+static TOOLS: [Tool; 11] = [
+    Tool {
+        name: "Chromium",
+        variable: "MUSTER_CHROMEDRIVER",
+        need: Need::Tests { word: "browser" },
+        locate: locate_chromedriver,
+    },
     Tool {
         name: "kubectl 1.37",
         variable: "MUSTER_KUBECTL",
@@ -121,6 +127,14 @@ static NODE: Tool = Tool {
     locate: |_, _| Ok(cluster::up()?.image?.into()),
 };
 
+/// The server under test as an image for that node. Its tests run it there.
+static SERVER_IMAGE: Tool = Tool {
+    name: "an image of the server",
+    variable: cluster::GIVEN_SERVER_IMAGE,
+    need: Need::Tests { word: "real_pods_server" },
+    locate: |_, program| Ok(cluster::server_image(program)?.into()),
+};
+
 /// A tool that is not there, with the reason and the way out.
 #[derive(Debug)]
 pub struct Missing {
@@ -138,7 +152,7 @@ pub struct Toolbox {
 impl Toolbox {
     /// Tells the command where the tools are; the variable of a missing tool is unset.
     pub fn give_to(&self, command: &mut Command) {
-        for tool in TOOLS.iter().chain([&CLUSTER, &NODE]) {
+        for tool in TOOLS.iter().chain([&CLUSTER, &NODE, &SERVER_IMAGE]) {
             command.env_remove(tool.variable);
         }
         for (tool, path) in &self.found {
@@ -187,6 +201,17 @@ impl Toolbox {
             }
         }
         Ok(())
+    }
+
+    /// Adds an image of the program that was built. Without a node there is no use for one.
+    pub fn add_server_image(&mut self, program: &Path) {
+        if self.missing.iter().any(|missing| missing.tool.variable == NODE.variable) {
+            return;
+        }
+        match (SERVER_IMAGE.locate)(&SERVER_IMAGE, program) {
+            Ok(name) => self.found.push((&SERVER_IMAGE, name)),
+            Err(error) => self.missing.push(Missing { tool: &SERVER_IMAGE, why: format!("{error:#}") }),
+        }
     }
 }
 
@@ -291,6 +316,10 @@ fn locate_redis(tool: &Tool, _: &Path) -> Result<PathBuf> {
 
 fn locate_mosquitto(tool: &Tool, _: &Path) -> Result<PathBuf> {
     installed(tool, Path::new("/usr/sbin/mosquitto"), &["mosquitto", "mosquitto-clients"])
+}
+
+fn locate_chromedriver(tool: &Tool, _: &Path) -> Result<PathBuf> {
+    installed(tool, Path::new("/usr/bin/chromedriver"), &["chromium", "chromium-driver"])
 }
 
 /// A program that needs its packages installed on the machine.

@@ -37,6 +37,9 @@ pub fn command(arguments: &[String]) -> Result<ExitCode> {
 
     let mut report = Report::default();
     if build(&workspace, &selection, &mut report) {
+        if used.is_some() {
+            toolbox.add_server_image(&workspace.target_dir.join("debug/muster"));
+        }
         test(&workspace, &selection, &toolbox, &options, &mut report)?;
     }
     if let Some(used) = used {

@@ -83,7 +83,8 @@ pub enum Command {
     /// Run attempts for a server; started by the server itself
     #[command(hide = true)]
     Shepherd,
-    /// Run the server: API, store and everything else, in one process
+    /// Run the server: API, store and everything else, in one process, or only some roles of it
+    #[command(visible_alias = "serve", after_help = examples::UP)]
     Up(Box<UpArgs>),
     /// Run one command as a task: show its output, exit with its code
     #[command(after_help = examples::RUN)]
@@ -239,19 +240,24 @@ pub struct UpArgs {
     /// Serve plain HTTP on any address: everybody on the network can read tokens
     #[arg(long)]
     pub insecure_http: bool,
-    /// What this server does: api, engine, relay
+    /// What this server does: api, engine, relay, web, responder. A responder alone keeps jobs on the server that --server or
+    /// a kubeconfig names
     #[arg(
         long,
         value_name = "ROLE",
         env = "MUSTER_ROLES",
         value_delimiter = ',',
-        default_value = "api,engine,relay"
+        default_value = "api,engine,relay,web"
     )]
     pub roles: Vec<ServerRole>,
     #[command(flatten)]
     pub queue: QueueArgs,
     #[command(flatten)]
     pub pods: PodArgs,
+    /// Serve behind the API server of the cluster (that of --cluster-kubeconfig, else the one this server runs in): its users
+    /// are known here, its roles decide, and its APIServices are told to trust a generated certificate
+    #[arg(long, help_heading = "Pods", conflicts_with = "insecure_http")]
+    pub aggregated: bool,
     #[command(flatten)]
     pub robots: RobotArgs,
     #[command(flatten)]
@@ -269,6 +275,10 @@ pub enum ServerRole {
     Engine,
     /// Tell event sinks about changes
     Relay,
+    /// Show what happens in a browser, under /ui
+    Web,
+    /// Keep the logs of jobs of a cluster that ended, then delete them
+    Responder,
 }
 
 /// Limits of the server.

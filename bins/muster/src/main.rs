@@ -1,6 +1,7 @@
 //! Muster: the control plane for work that ends. This is the only place where the parts are put together.
 
 mod adapter_env;
+mod behind;
 mod cli;
 mod commands;
 mod data_dir;
@@ -9,8 +10,11 @@ mod machine;
 mod manifests;
 mod output;
 mod pods;
+mod relay_env;
+mod respond;
 mod robots;
 mod server;
+mod server_archive;
 mod up;
 mod usage;
 

@@ -31,8 +31,10 @@ impl PodPart {
         args: &PodArgs,
         queue: &QueueArgs,
         url: &str,
+        ca: Option<&str>,
         blobs: Arc<dyn Blobs>,
     ) -> anyhow::Result<Self> {
+        let url = args.pod_url.clone().unwrap_or_else(|| url.to_owned());
         let client = connect(args.cluster_kubeconfig.as_deref()).await?;
         let root = data.folder("pods")?;
         let settings = PodSettings {
@@ -41,13 +43,19 @@ impl PodPart {
             run_as_user: args.pod_user,
             cache_claim: args.pod_cache_claim.clone(),
             image_pull_policy: args.pod_image_pull_policy.clone(),
+            authority: authority(args, &url, ca)?,
             log_max_bytes: queue.log_max.value(),
+            stuck_after: args.pod_stuck_after.as_std(),
+            zombie_after: args.pod_zombie_after.as_std(),
             ..PodSettings::new(&server_id(data.path())?, root)
         };
         let (runtime, facts) = KubeRuntime::new(client, settings, blobs);
         let capacity = Capacity { slots: args.pod_slots, cpu_millis: None, memory: None };
-        let url = args.pod_url.clone().unwrap_or_else(|| url.to_owned());
-        Ok(Self { settings: Pods { capacity, url, base_env: Vec::new() }, runtime, facts })
+        Ok(Self {
+            settings: Pods { capacity, url, namespace: args.pod_namespace.clone(), base_env: Vec::new() },
+            runtime,
+            facts,
+        })
     }
 
     /// Its logs.
@@ -59,6 +67,17 @@ impl PodPart {
     pub fn runtime(self) -> (Arc<dyn Runtime>, UnboundedReceiver<Fact>) {
         (Arc::new(self.runtime), self.facts)
     }
+}
+
+/// Whom pods trust, if they talk to the server over TLS.
+fn authority(args: &PodArgs, url: &str, own: Option<&str>) -> anyhow::Result<Option<String>> {
+    if let Some(path) = &args.pod_ca {
+        let text = fs::read_to_string(path);
+        return Ok(Some(
+            text.with_context(|| format!("cannot read {}; give a PEM file with --pod-ca", path.display()))?,
+        ));
+    }
+    Ok(own.filter(|_| url.starts_with("https://")).map(str::to_owned))
 }
 
 /// Tells the pods of this data directory from those of any other, for ever.

@@ -9,9 +9,10 @@ use anyhow::{Context as _, bail};
 use muster_apiserver::access::Role;
 use muster_apiserver::api::{Api, Settings};
 use muster_apiserver::attempt_tokens::AttemptTokens;
-use muster_apiserver::parts::Parts;
+use muster_apiserver::parts::{Pages, Parts};
 use muster_apiserver::serve::{Listening, serve};
 use muster_apiserver::shutdown::Shutdown;
+use muster_apiserver::tls::Tls;
 use muster_apiserver::{certs, garbage, kinds};
 use muster_blobs::LocalBlobs;
 use muster_engine::engine::{Engine, Outside};
@@ -21,31 +22,38 @@ use muster_engine::relay;
 use muster_engine::resources::{Resources, Settings as ResourceSettings, run as run_resources};
 use muster_engine::run::run as run_engine;
 use muster_engine::runtimes::Runtimes;
+use muster_engine::saved_jobs;
 use muster_engine::schedules::run as run_schedules;
 use muster_engine::settings::{Ahead, Mint};
 use muster_engine::workflows::run as run_workflows;
+use muster_kube_jobs::ClusterJobs;
 use muster_outbound::LiveOutbound;
 use muster_ports::blobs::Blobs;
 use muster_ports::clock::{Clock, SystemClock};
+use muster_ports::kube_jobs::KubeJobs;
 use muster_ports::logs::{AllLogs, KeptLogs, Logs};
 use muster_ports::runtime::{Fact, Handle, Runtime};
 use muster_ports::store::{History, LogError, Revision, Store};
 use muster_ports::telemetry::Telemetry;
 use muster_relay_sinks::SinkMaker;
+use muster_runtime_kube::ConnectError;
 use muster_runtime_process::ProcessRuntime;
 use muster_store_sql::SqliteLog;
 use muster_tasks::capacity::Capacity;
 use muster_tasks::render::Token;
 use muster_types::{Millis, Quantity, Task};
+use muster_web::console::Console;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, unbounded_channel};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::adapter_env::adapter_env;
+use crate::behind::Behind;
 use crate::cli::{LimitArgs, PodArgs, QueueArgs, ResourceArgs, RobotArgs, UpArgs};
 use crate::data_dir::{DataDir, kubeconfig_text, rewrite_private, server_url};
 use crate::machine::Machine;
 use crate::pods::PodPart;
+use crate::relay_env::RelayEnv;
 use crate::robots::RobotPart;
 
 /// Name of the token that the first start makes.
@@ -62,8 +70,31 @@ pub struct Options<'a> {
     pub limits: &'a LimitArgs,
     /// Whether it runs tasks.
     pub engine: Option<EngineOptions>,
-    /// Whether it tells event sinks about changes.
-    pub relay: bool,
+    /// Whether it tells event sinks about changes, and of which cluster.
+    pub relay: Option<RelayOptions>,
+    /// Whether people can look at it in a browser.
+    pub web: bool,
+}
+
+/// What the relay may look at besides the store.
+#[derive(Debug, Clone, Default)]
+pub struct RelayOptions {
+    /// Kubeconfig of the cluster whose jobs sinks may ask for; else the one this server runs in, if it does.
+    pub cluster_kubeconfig: Option<PathBuf>,
+    /// What the environment says of a broker, and of the namespace that counts as the server's own.
+    pub env: RelayEnv,
+}
+
+impl RelayOptions {
+    /// The jobs of the cluster, if there is one.
+    async fn kube_jobs(&self) -> anyhow::Result<Option<Arc<dyn KubeJobs>>> {
+        let client = match muster_runtime_kube::connect(self.cluster_kubeconfig.as_deref()).await {
+            Ok(client) => client,
+            Err(ConnectError::NoCluster(_)) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Some(Arc::new(ClusterJobs::new(client, self.env.namespace.clone()))))
+    }
 }
 
 /// How tasks are run.
@@ -132,6 +163,8 @@ impl EngineOptions {
 pub struct Server {
     /// Where it is reached.
     pub url: String,
+    /// Where people look at it, if they can.
+    pub console: Option<String>,
     /// The secret of its admin.
     pub admin: String,
     /// What it keeps.
@@ -146,19 +179,24 @@ pub struct Server {
     schedules: Option<JoinHandle<()>>,
     resources: Option<JoinHandle<()>>,
     relay: Option<JoinHandle<()>>,
+    saved_jobs: JoinHandle<()>,
 }
 
 impl Server {
     /// Starts it. When this returns, it can be asked.
     pub async fn start(data: &DataDir, options: &Options<'_>) -> anyhow::Result<Self> {
         let (listener, address) = listen(options.listen).await?;
-        let (listening, ca) = choose_listening(data, options.tls, address)?;
+        let behind = Behind::prepare(options.tls).await?;
+        let (listening, ca) = choose_listening(data, options.tls, address, behind.as_ref())?;
         let store = open_store(data, options.limits)?;
         let shutdown = Shutdown::default();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let registry = kinds::registry().with_types_of(&store);
         let scheme = if listening.tls.is_some() { "https" } else { "http" };
         let url = server_url(scheme, address);
+        // A certificate that nobody knows makes browsers warn; on this machine they need none.
+        let seen = if listening.plain { server_url("http", address) } else { url.clone() };
+        let console = options.web.then(|| format!("{seen}/ui/"));
         let files = data.folder("files")?;
         let blobs = LocalBlobs::open(&files);
         let blobs: Arc<dyn Blobs> =
@@ -170,11 +208,20 @@ impl Server {
             logs: Some(Arc::new(KeptLogs::new(blobs.clone()))),
             explain: None,
             telemetry: Telemetry::default(),
+            cluster: behind.as_ref().map(|behind| behind.users.clone()),
+            pages: options.web.then(|| {
+                Arc::new(Console::new(store.clone(), clock.clone(), shutdown.clone())) as Arc<dyn Pages>
+            }),
+        };
+        let kube_jobs = match &options.relay {
+            Some(wanted) => wanted.kube_jobs().await?,
+            None => None,
         };
         let relay_outside = relay::Outside {
+            kube_jobs,
             store: store.clone(),
             clock: clock.clone(),
-            sinks: Arc::new(SinkMaker::new(data.folder("sinks")?, |name| std::env::var(name).ok())),
+            sinks: Arc::new(SinkMaker::new(data.folder("sinks")?, variables(options))),
             telemetry: parts.telemetry.clone(),
         };
         let (engine, parts) = match &options.engine {
@@ -192,6 +239,7 @@ impl Server {
         let admin = write_access(data, &api, &url, ca.as_deref()).await?;
         let collecting = garbage::collect(store.clone(), registry, clock.clone(), shutdown.clone());
         let garbage = tokio::spawn(collecting);
+        let saved_jobs = tokio::spawn(saved_jobs::run(store.clone(), blobs.clone()));
         // A server that starts only its own tasks makes none either.
         let maker = options.engine.as_ref().filter(|wanted| wanted.only_since.is_none());
         let workflows = maker.map(|_| tokio::spawn(run_workflows(store.clone(), clock.clone())));
@@ -200,11 +248,14 @@ impl Server {
         let robots =
             engine.as_ref().and_then(|engine| engine.robots.as_ref().map(|robots| robots.url.clone()));
         let engine = engine.map(|engine| tokio::spawn(engine.run()));
-        let relay =
-            options.relay.then(|| tokio::spawn(relay::run(relay_outside, relay_settings(options.limits))));
+        let relay = options
+            .relay
+            .as_ref()
+            .map(|_| tokio::spawn(relay::run(relay_outside, relay_settings(options.limits))));
         let serving = tokio::spawn(serve(api, listener, listening, shutdown.clone()));
         Ok(Self {
             url,
+            console,
             admin,
             store,
             robots,
@@ -216,6 +267,7 @@ impl Server {
             schedules,
             resources,
             relay,
+            saved_jobs,
         })
     }
 
@@ -230,6 +282,7 @@ impl Server {
         self.shutdown.request();
         self.garbage.await.context("the garbage collector ended badly")?;
         let makers = self.workflows.into_iter().chain(self.schedules).chain(self.resources).chain(self.relay);
+        let makers = makers.chain([self.saved_jobs]);
         for running in self.engine.into_iter().chain(makers) {
             // Attempts end with the engine; their tasks are tried again by the next server.
             running.abort();
@@ -239,6 +292,12 @@ impl Server {
         tracing::info!("stopped");
         Ok(())
     }
+}
+
+/// The variables that sinks may name.
+fn variables(options: &Options<'_>) -> impl Fn(&str) -> Option<String> + Send + Sync + 'static {
+    let env = options.relay.as_ref().map(|relay| relay.env.clone()).unwrap_or_default();
+    move |name| env.variable(name).or_else(|| std::env::var(name).ok())
 }
 
 /// Starts what sees to managed resources.
@@ -267,6 +326,8 @@ struct Reach {
     url: String,
     /// A file with the authority of its certificate, if that matters.
     authority: Option<PathBuf>,
+    /// The authority itself, if it speaks TLS at all.
+    ca: Option<String>,
 }
 
 impl Reach {
@@ -277,14 +338,15 @@ impl Reach {
         address: SocketAddr,
         ca: Option<&str>,
     ) -> anyhow::Result<Self> {
+        let text = ca.map(str::to_owned);
         if listening.plain {
-            return Ok(Self { url: server_url("http", address), authority: None });
+            return Ok(Self { url: server_url("http", address), authority: None, ca: text });
         }
         let authority = ca.map(|ca| {
             let path = data.path().join("attempts-ca.pem");
             rewrite_private(&path, ca).map(|()| path)
         });
-        Ok(Self { url: server_url("https", address), authority: authority.transpose()? })
+        Ok(Self { url: server_url("https", address), authority: authority.transpose()?, ca: text })
     }
 
     /// The environment of attempts, with what they need to trust the server.
@@ -347,7 +409,10 @@ async fn prepare_engine(
         Token::new(tokens.mint(&task.metadata.namespace, &task.metadata.name, &handle))
     };
     let pods = match &wanted.pods {
-        Some(args) => Some(PodPart::prepare(data, args, asked, &reach.url, blobs.clone()).await?),
+        Some(args) => {
+            let ca = reach.ca.as_deref();
+            Some(PodPart::prepare(data, args, asked, &reach.url, ca, blobs.clone()).await?)
+        }
         None => None,
     };
     let mut robots = match &wanted.robots {
@@ -426,13 +491,21 @@ fn choose_listening(
     data: &DataDir,
     tls: Option<&UpArgs>,
     address: SocketAddr,
+    behind: Option<&Behind>,
 ) -> anyhow::Result<(Listening, Option<String>)> {
     let Some(args) = tls else { return Ok((Listening { tls: None, plain: true }, None)) };
+    let speak = |cert: &Path, key: &Path| -> anyhow::Result<Option<Arc<Tls>>> {
+        let tls = Tls::new(certs::load(cert, key)?)?;
+        Ok(Some(Arc::new(match behind {
+            Some(behind) => tls.behind(behind.proxy()),
+            None => tls,
+        })))
+    };
     let loopback = address.ip().is_loopback();
     if let (Some(cert), Some(key)) = (&args.tls_cert, &args.tls_key) {
-        let tls = certs::load(cert, key)?;
+        let tls = speak(cert, key)?;
         let trust = fs::read_to_string(cert)?;
-        return Ok((Listening { tls: Some(tls), plain: loopback || args.insecure_http }, Some(trust)));
+        return Ok((Listening { tls, plain: loopback || args.insecure_http }, Some(trust)));
     }
     if !loopback && args.insecure_http {
         tracing::warn!(%address, "plain HTTP: everybody on the network can read the tokens");
@@ -446,8 +519,12 @@ fn choose_listening(
     }
     let (names, addresses) = args.certificate_names(address.ip());
     let identity = data.identity(&names, &addresses)?;
-    let tls = certs::load(&identity.cert, &identity.key)?;
-    Ok((Listening { tls: Some(tls), plain: loopback }, Some(fs::read_to_string(identity.ca)?)))
+    let tls = speak(&identity.cert, &identity.key)?;
+    let authority = fs::read_to_string(identity.ca)?;
+    if let Some(behind) = behind {
+        behind.tell_authority(&authority);
+    }
+    Ok((Listening { tls, plain: loopback }, Some(authority)))
 }
 
 fn open_store(data: &DataDir, limits: &LimitArgs) -> anyhow::Result<Store> {

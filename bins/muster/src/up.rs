@@ -1,16 +1,24 @@
 //! `muster up`: the whole product in one process.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use muster_apiserver::shutdown::Shutdown;
+use muster_client::Resource;
+use muster_client::client::ApplyOptions;
+use muster_types::event_sink::EventSinkSpec;
+use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::cli::{Globals, ServerRole, UpArgs};
+use crate::commands::Session;
 use crate::data_dir::DataDir;
 use crate::output::streams;
-use crate::server::{EngineOptions, Options, Server};
+use crate::relay_env::{self, RelayEnv};
+use crate::respond;
+use crate::server::{EngineOptions, Options, RelayOptions, Server};
 
 /// Runs the server until it is told to stop.
 pub fn run(globals: &Globals, args: &UpArgs) -> anyhow::Result<ExitCode> {
@@ -19,38 +27,99 @@ pub fn run(globals: &Globals, args: &UpArgs) -> anyhow::Result<ExitCode> {
     let filter = EnvFilter::try_new(wanted)
         .with_context(|| format!("--log {wanted} is not a log filter; try --log debug"))?;
     streams::start_logging(filter);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    if args.roles.iter().all(|role| *role == ServerRole::Responder) {
+        runtime.block_on(respond_alone(globals, args))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let data = DataDir::choose(globals.data.as_deref())?;
     data.create()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(up(&data, args))?;
+    runtime.block_on(up(globals, &data, args))?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn up(data: &DataDir, args: &UpArgs) -> anyhow::Result<()> {
+/// Responds to messages, with another server to keep things, until it is told to stop.
+async fn respond_alone(globals: &Globals, args: &UpArgs) -> anyhow::Result<()> {
+    // An error says that somebody did it before.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let env = RelayEnv::of_process()?;
+    let session = Session::open(globals).await?;
+    let responding = respond::prepare(&env, cluster_of(&env, args), session.client).await?;
+    let shutdown = Shutdown::default();
+    stop_on_signals(shutdown.clone())?;
+    tokio::select! {
+        () = responding => {}
+        () = shutdown.requested() => {}
+    }
+    Ok(())
+}
+
+/// The kubeconfig of the cluster whose jobs are meant.
+fn cluster_of(env: &RelayEnv, args: &UpArgs) -> Option<PathBuf> {
+    args.pods.cluster_kubeconfig.clone().or_else(|| env.kubeconfig.clone())
+}
+
+/// Makes the sink that the environment describes, or makes it so again.
+async fn make_sink(session: &Session, sink: &Value) -> anyhow::Result<()> {
+    let resource = Resource::known::<EventSinkSpec>();
+    let options = ApplyOptions { manager: "muster-environment".to_owned(), force: true, dry_run: false };
+    session.client.apply(&resource, "default", relay_env::SINK, sink, &options).await?;
+    Ok(())
+}
+
+async fn up(globals: &Globals, data: &DataDir, args: &UpArgs) -> anyhow::Result<()> {
+    // An error says that somebody did it before.
+    drop(rustls::crypto::ring::default_provider().install_default());
     let runs_tasks = args.roles.contains(&ServerRole::Engine);
+    let responds = args.roles.contains(&ServerRole::Responder);
+    // Variables of such common names mean something to a server that has nothing else to do.
+    let env = if runs_tasks && !responds { RelayEnv::default() } else { RelayEnv::of_process()? };
     let engine = runs_tasks.then(|| {
         EngineOptions::new(args.queue.clone(), EngineOptions::clean_env())
             .with_pods(&args.pods)
             .with_robots(&args.robots)
             .resources(args.resources.clone())
     });
-    let relay = args.roles.contains(&ServerRole::Relay);
-    let options = Options { listen: &args.listen, tls: Some(args), limits: &args.limits, engine, relay };
+    let relay = args
+        .roles
+        .contains(&ServerRole::Relay)
+        .then(|| RelayOptions { cluster_kubeconfig: cluster_of(&env, args), env: env.clone() });
+    let web = args.roles.contains(&ServerRole::Web);
+    let options = Options { listen: &args.listen, tls: Some(args), limits: &args.limits, engine, relay, web };
     let server = Server::start(data, &options).await?;
     stop_on_signals(server.shutdown())?;
-    announce(data, &server.url, server.robots.as_deref());
-    server.wait().await
+    // Whoever runs tasks too has a broker for other things, perhaps.
+    if let Some(sink) = env.sink().filter(|_| options.relay.is_some() && !runs_tasks) {
+        make_sink(&Session::of_data(globals, data).await?, &sink).await?;
+    }
+    let responding = if responds {
+        let client = Session::of_data(globals, data).await?.client;
+        Some(tokio::spawn(respond::prepare(&env, cluster_of(&env, args), client).await?))
+    } else {
+        None
+    };
+    announce(data, &server);
+    let ended = server.wait().await;
+    if let Some(responding) = responding {
+        responding.abort();
+    }
+    ended
 }
 
 /// Says where the server is and what to do next. Nobody may be reading, which is no reason to stop.
-fn announce(data: &DataDir, url: &str, robots: Option<&str>) {
+fn announce(data: &DataDir, server: &Server) {
     let kubeconfig = data.kubeconfig().display().to_string();
     let path = data.path().display();
     let is_default = DataDir::choose(None).is_ok_and(|default| default.path() == data.path());
     let muster = if is_default { "muster".to_owned() } else { format!("muster --data {path}") };
-    let robots = robots.map_or_else(String::new, |robots| format!("\n  robots      {robots}"));
+    let url = &server.url;
+    let console = server.console.as_ref().map_or_else(String::new, |console| {
+        format!("  console     {console} (sign in with the token in {})\n", data.admin_token().display())
+    });
+    let robots =
+        server.robots.as_ref().map_or_else(String::new, |robots| format!("\n  robots      {robots}"));
     let text = format!(
-        "Muster is ready.\n\n  API         {url}\n  kubeconfig  {kubeconfig}\n  data        {path}{robots}\n\n\
+        "Muster is ready.\n\n  API         {url}\n{console}  kubeconfig  {kubeconfig}\n  data        {path}{robots}\n\n\
          Try in another terminal:\n  {muster} submit --wait -- echo hello\n  {muster} get tasks\n\n\
          Or with kubectl:\n  export KUBECONFIG={kubeconfig}\n  kubectl api-resources --api-group=muster.dev\n  \
          kubectl explain task.spec\n\nStop with Ctrl-C."

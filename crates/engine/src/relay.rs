@@ -5,10 +5,14 @@
 //! the cursor never passes what is not confirmed: a stop at any moment leads to messages that are sent twice under the same id,
 //! never to one that is missing.
 //!
+//! Jobs of a Kubernetes cluster are told of in the same way: what is seen of them is committed first, by `job_source`.
+//!
 //! The store holds the changes behind the cursors of all enabled sinks, within limits. Beyond them they are forgotten; then
 //! everything that is there is told instead, and the sink says so.
 
 mod cursor;
+mod job_place;
+mod job_source;
 mod requests;
 mod resync;
 mod standing;
@@ -20,6 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muster_ports::clock::Clock;
+use muster_ports::kube_jobs::KubeJobs;
 use muster_ports::publisher::Sinks;
 use muster_ports::store::{Change, Hold, ResourceName, Revision, Store, WatchError, WatchScope};
 use muster_ports::telemetry::Telemetry;
@@ -48,6 +53,8 @@ pub struct Outside {
     pub sinks: Arc<dyn Sinks>,
     /// Gets the numbers.
     pub telemetry: Telemetry,
+    /// The jobs of a cluster, if one is known.
+    pub kube_jobs: Option<Arc<dyn KubeJobs>>,
 }
 
 /// What the relay needs to know besides what is stored.

@@ -46,6 +46,8 @@ pub struct Pods {
     pub capacity: Capacity,
     /// Where they reach the server.
     pub url: String,
+    /// Where all of them are; the namespace of their task if nothing is said.
+    pub namespace: Option<String>,
     /// Environment of all of them.
     pub base_env: Vec<(String, String)>,
 }

@@ -53,9 +53,14 @@ pub fn start(
     let extensions: Vec<_> = selection.extensions.iter().map(|it| it.metadata.name.clone()).collect();
     match render(settings, &selection, task, task.status.attempt + 1, chosen.robot) {
         Ok(launch) => {
-            progress::begin_attempt(task, chosen.lent, addon, &extensions, now)?;
+            let handle = progress::begin_attempt(task, chosen.lent, addon, &extensions, now)?;
+            let runtime = runtime_of(settings, task.spec.stated_runtime());
             if let Some(attempt) = task.status.attempts.last_mut() {
-                attempt.runtime = Some(runtime_of(settings, task.spec.stated_runtime()));
+                attempt.runtime = Some(runtime);
+            }
+            if let Some(pods) = settings.pods.as_ref().filter(|_| runtime == Runtime::Pod) {
+                let namespace = pods.namespace.as_ref().unwrap_or(&task.metadata.namespace);
+                task.status.pod = format!("{namespace}/{}", handle.pod_name());
             }
             if let Some(robot) = chosen.robot {
                 dispatch(task, robot);

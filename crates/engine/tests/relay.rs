@@ -165,6 +165,7 @@ fn start(store: &Store, places: &Places, settings: &Settings) -> JoinHandle<()> 
         clock: Arc::new(SystemClock),
         sinks: Arc::new(places.clone()),
         telemetry: Telemetry::default(),
+        kube_jobs: None,
     };
     tokio::spawn(run(outside, settings.clone()))
 }

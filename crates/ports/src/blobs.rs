@@ -31,6 +31,16 @@ impl BlobKey {
         Self::new(&format!("tasks/{uid}"))
     }
 
+    /// Everything that is kept of a Kubernetes Job.
+    pub fn of_kube_job(uid: &str) -> Result<Self, BlobError> {
+        Self::of_kube_jobs().join(uid)
+    }
+
+    /// Everything that is kept of all Kubernetes Jobs.
+    pub fn of_kube_jobs() -> Self {
+        Self("kubejobs".to_owned())
+    }
+
     /// A key from its text: segments joined by `/`, none of them empty, `.` or `..`, nothing unprintable.
     pub fn new(text: &str) -> Result<Self, BlobError> {
         let bad = |why: &'static str| Err(BlobError::BadKey { key: text.to_owned(), why });

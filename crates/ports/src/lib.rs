@@ -9,7 +9,11 @@
 
 pub mod blobs;
 pub mod clock;
+pub mod delegate;
 pub mod explain;
+pub mod inbox;
+pub mod job_archive;
+pub mod kube_jobs;
 pub mod logs;
 pub mod outbound;
 pub mod publisher;

@@ -21,6 +21,13 @@ pub struct Handle {
     pub attempt: u32,
 }
 
+impl Handle {
+    /// What the pod of the attempt is called.
+    pub fn pod_name(&self) -> String {
+        format!("task-{self}")
+    }
+}
+
 impl fmt::Display for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}", self.task, self.attempt)

@@ -169,6 +169,46 @@ pub struct Sources {
     /// Objects of this server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub work: Option<WorkSource>,
+    /// Jobs of the Kubernetes cluster that the server knows. If they alone are named, the server's own objects are not told
+    /// about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kube_jobs: Option<KubeJobSource>,
+}
+
+impl Sources {
+    /// True if objects of this server are told about.
+    pub fn has_work(&self) -> bool {
+        self.work.is_some() || self.kube_jobs.is_none()
+    }
+}
+
+/// Jobs of a Kubernetes cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct KubeJobSource {
+    /// Namespace they are in. Default: the one that the server itself runs in.
+    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
+    pub namespace: String,
+    /// What is done when the cluster has forgotten changes that were not seen yet. Default: resync.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_expired: Option<OnExpired>,
+}
+
+impl KubeJobSource {
+    /// What is done when the cluster has forgotten changes.
+    pub fn on_expired(&self) -> OnExpired {
+        self.on_expired.unwrap_or(OnExpired::Resync)
+    }
+}
+
+words! {
+    /// What is done when a cluster has forgotten changes that were not seen yet.
+    pub enum OnExpired {
+        /// All jobs are compared with what was told of them, and what was missed is told.
+        Resync = "resync",
+        /// What was missed is not told; what comes from now on is.
+        Latest = "latest",
+    }
 }
 
 /// Objects of this server.
@@ -269,7 +309,10 @@ mod tests {
                 "file": {"path": "a.jsonl", "maxBytes": 1000, "keep": 2},
                 "profile": "cds",
                 "mode": "binary",
-                "sources": {"work": {"namespaces": ["*"]}},
+                "sources": {
+                    "work": {"namespaces": ["*"]},
+                    "kubeJobs": {"namespace": "cds", "onExpired": "latest"},
+                },
                 "filter": {"kinds": ["Task"], "transitions": ["failed"], "labels": {"a": "b"}},
                 "journal": {"redis": {"url": "redis://localhost", "key": "k"}},
                 "window": 10,
@@ -288,5 +331,8 @@ mod tests {
         assert_eq!(amqp.amqp.map(|sink| sink.exchange().to_owned()).as_deref(), Some("cdsresponder"));
         assert_eq!(read(json!({"file": {"path": "a"}})).profile(), Profile::CloudEvents);
         assert_eq!(RedisJournal::default().key(), "cdsreaper:most-recent-event");
+        let kube = read(json!({"file": {"path": "a"}, "sources": {"kubeJobs": {}}})).sources;
+        assert!(!kube.has_work() && Sources::default().has_work());
+        assert_eq!(kube.kube_jobs.map(|source| source.on_expired()), Some(OnExpired::Resync));
     }
 }

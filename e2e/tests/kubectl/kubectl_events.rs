@@ -1,6 +1,6 @@
-//! `kubectl events`, `kubectl get events` and `kubectl describe`: what happened to tasks.
+//! `kubectl events`, `kubectl get events` and `kubectl describe`: what happened to tasks and jobs.
 
-use muster_e2e::kubectl::Kubectl;
+use muster_e2e::kubectl::{Kubectl, manifest};
 use serde_json::json;
 
 /// A kubectl with a task `a` that failed twice and a task `b` that was preempted, both a moment ago.
@@ -31,6 +31,23 @@ fn describe_shows_what_happened_to_a_task() {
     assert!(events.contains("PodCreated") && events.contains("exit code 3"), "{said}");
     assert!(events.contains("Warning") && events.contains("(x2 over"), "{said}");
     assert!(!events.contains("Preempted"), "{said}");
+}
+
+#[test]
+fn describe_shows_how_a_job_ended() {
+    let kubectl = with_events();
+    let groups = "{taskGroups: [{name: g, tasks: [{name: t, spec: {container: {command: ['true']}}}]}]}";
+    kubectl.given(manifest("Job", "{name: a}", groups)).ok("create -f -");
+    let now = jiff::Timestamp::now().to_string();
+    let failed = json!({
+        "type": "Failed", "status": "True", "reason": "Failed", "message": "1 failed", "lastTransitionTime": now,
+    });
+    let status = json!({"status": {"conditions": [failed]}});
+    kubectl.ok(&format!("patch job a --subresource=status --type=merge -p '{status}'"));
+    let said = kubectl.ok("describe job.muster.dev a");
+    let events = said.split("\nEvents:").nth(1).unwrap_or_default();
+    assert!(events.contains("Warning") && events.contains("Failed is True: 1 failed"), "{said}");
+    assert!(!events.contains("exit code 3"), "the task of the same name is another object: {said}");
 }
 
 #[test]

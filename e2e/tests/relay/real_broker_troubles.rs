@@ -49,6 +49,45 @@ fn what_no_queue_takes_is_kept_until_one_does() {
     wait_for_reason(&server, "rabbit", "Delivering", "Confirmed");
 }
 
+#[test]
+fn a_broker_whose_disk_is_full_is_told_of_and_gets_everything_when_it_is_not() {
+    let rabbit = Rabbit::start();
+    let consumer = Consumer::start(&rabbit.url(), "full");
+    let server = Server::start(&["--roles", "api,relay"]);
+    make_sink(&server, "rabbit", &json!({"amqp": {"url": rabbit.url()}}));
+    wait_for_reason(&server, "rabbit", "Connected", "Connected");
+    rabbit.control(&["set_disk_free_limit", "900000GB"]);
+    make_task(&server, "a");
+    let message = wait_for_reason(&server, "rabbit", "Connected", "Blocked");
+    assert!(message.contains("low on disk"), "{message}");
+    assert_eq!(consumer.with(|heard| heard.messages), 0);
+    rabbit.control(&["set_disk_free_limit", "1MB"]);
+    wait_for("the message", LONG, || consumer.with(|heard| heard.messages > 0));
+    wait_for("all is confirmed", LONG, || status(&server, "rabbit")["backlog"].is_null());
+}
+
+#[test]
+fn a_broker_that_speaks_tls_is_trusted_if_its_authority_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (certificate, key) = (dir.path().join("certificate.pem"), dir.path().join("key.pem"));
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let rabbit = Rabbit::start_tls(&certificate, &key);
+    let sink = json!({"amqp": {"url": format!("amqps://guest:guest@localhost:{}", rabbit.port())}});
+    let stranger = Server::start(&["--roles", "api,relay"]);
+    make_sink(&stranger, "rabbit", &sink);
+    let message = wait_for_reason(&stranger, "rabbit", "Connected", "NotTrusted");
+    assert!(message.contains("certificate"), "{message}");
+    let trust = [("SSL_CERT_FILE", certificate.display().to_string())];
+    let friend = Server::start_with(&["--roles", "api,relay"], &trust);
+    make_sink(&friend, "rabbit", &sink);
+    wait_for_reason(&friend, "rabbit", "Connected", "Connected");
+    make_task(&friend, "a");
+    // It was spoken to: it says that nobody listens.
+    wait_for_reason(&friend, "rabbit", "Delivering", "Unroutable");
+}
+
 #[tokio::test]
 async fn a_connection_that_the_broker_ends_is_noticed_while_idle() {
     let mut rabbit = Rabbit::start();

@@ -14,6 +14,8 @@ use crate::run;
 
 /// The bridge.
 pub const BRIDGE: &str = "muster0";
+/// Its hardware address. One that is not said changes with the pods that come and go, and the others no longer find it.
+const HARDWARE: &str = "02:6d:75:73:74:72";
 /// Where the API server listens: the first of the addresses of services.
 pub const API: &str = "198.18.57.1";
 /// Addresses of services.
@@ -31,6 +33,7 @@ pub fn create(busybox: &Path) -> Result<()> {
         return Ok(());
     }
     ip(busybox, &["link", "add", "name", BRIDGE, "type", "bridge"])?;
+    ip(busybox, &["link", "set", BRIDGE, "address", HARDWARE])?;
     ip(busybox, &["addr", "add", &format!("{API}/32"), "dev", BRIDGE])?;
     ip(busybox, &["addr", "add", &format!("{NODE}/24"), "dev", BRIDGE])?;
     ip(busybox, &["link", "set", BRIDGE, "up"])

@@ -70,7 +70,7 @@ fn command(layout: &Layout, parts: &NodeParts) -> Result<Command> {
     Ok(command)
 }
 
-fn socket(layout: &Layout) -> PathBuf {
+pub fn socket(layout: &Layout) -> PathBuf {
     layout.file("containerd.sock")
 }
 

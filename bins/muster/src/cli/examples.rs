@@ -40,7 +40,19 @@ Examples:
   muster logs build-x7k2p                 what it wrote so far
   muster logs -f build-x7k2p              and what it will write, until it has ended
   muster logs build-x7k2p --tail 20 -c java-rules
-  muster logs build-x7k2p --attempt 1     what the first attempt wrote";
+  muster logs build-x7k2p --attempt 1     what the first attempt wrote
+  muster logs kubejob/cds-a               what is kept of a job of a cluster, all pods one after the other";
+
+/// Of `up`.
+pub const UP: &str = "\
+Examples:
+  muster up                                    everything, for this machine
+  muster serve --roles api,relay               tells event sinks about changes, runs no tasks
+  muster serve --roles relay                   in a cluster: tells RabbitMQ about its jobs, by RABBITMQ_HOST and others
+  muster serve --roles responder               keeps the logs of jobs that ended, on the server of MUSTER_SERVER
+
+Without the role engine, the relay makes a sink of RABBITMQ_HOST, _PORT, _VHOST, _USER, _PASSWD, MY_EXCHANGE and REDIS_HOST,
+_PORT, _DB_NUM, _PASS. Outside of a cluster KUBE_CONFIG and NAMESPACE say whose jobs. KEEP_JOBS=yes deletes none.";
 
 /// Of `wait`.
 pub const WAIT: &str = "\

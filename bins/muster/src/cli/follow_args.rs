@@ -8,7 +8,7 @@ use super::goal::Goal;
 /// Flags of `logs`.
 #[derive(Debug, Args)]
 pub struct LogsArgs {
-    /// Name of the task
+    /// Name of the task, or kubejob/NAME for what is kept of a job of a cluster
     #[arg(value_name = "TASK")]
     pub task: String,
     /// Go on until the task has ended; waits for it to start if need be

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use muster_types::Duration;
 use muster_types::task::Runtime;
 
 /// Where attempts run that do not say.
@@ -42,6 +43,9 @@ pub struct PodArgs {
     /// Where pods reach this server [default: the address it listens on]
     #[arg(long, value_name = "URL")]
     pub pod_url: Option<String>,
+    /// Authority (PEM) that pods trust when they talk to this server [default: that of this server's certificate]
+    #[arg(long, value_name = "FILE")]
+    pub pod_ca: Option<PathBuf>,
     /// Service account of pods; without one they cannot talk to the cluster
     #[arg(long, value_name = "NAME")]
     pub pod_service_account: Option<String>,
@@ -54,6 +58,12 @@ pub struct PodArgs {
     /// When images are pulled [default: the cluster decides]
     #[arg(long, value_name = "POLICY", value_parser = ["Always", "IfNotPresent", "Never"])]
     pub pod_image_pull_policy: Option<String>,
+    /// How long a pod that was told to end may take besides its killTimeout, before it is removed by force
+    #[arg(long, value_name = "DURATION", default_value = "1m")]
+    pub pod_stuck_after: Duration,
+    /// How long sidecars may go on after the leading container, besides their killTimeout, before their pod is removed by force
+    #[arg(long, value_name = "DURATION", default_value = "1m")]
+    pub pod_zombie_after: Duration,
 }
 
 impl PodArgs {

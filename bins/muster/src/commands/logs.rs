@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use muster_client::tasks::LogOptions;
 
 use super::following::copy_log;
+use super::kube_job_logs;
 use super::session::Session;
 use super::task_names::bare;
 use crate::cli::{Globals, LogsArgs};
@@ -12,6 +13,9 @@ use crate::cli::{Globals, LogsArgs};
 /// Shows a log.
 pub async fn run(globals: &Globals, args: &LogsArgs) -> anyhow::Result<ExitCode> {
     let session = Session::open(globals).await?;
+    if let Some(name) = kube_job_logs::bare(&args.task) {
+        return kube_job_logs::run(&session, name, args).await;
+    }
     let options = LogOptions {
         container: args.container.clone(),
         attempt: args.attempt,

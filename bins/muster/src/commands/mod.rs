@@ -10,6 +10,7 @@ mod document_arg;
 mod explain;
 mod following;
 mod get;
+mod kube_job_logs;
 mod kubeconfig;
 mod listing;
 mod logs;
@@ -40,6 +41,8 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use tracing_subscriber::EnvFilter;
+
+pub use session::Session;
 
 use crate::cli::{Command, Globals};
 use crate::output::streams;

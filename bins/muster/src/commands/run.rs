@@ -27,7 +27,7 @@ use super::{explain, start_logging};
 use crate::cli::{Globals, LimitArgs, RunArgs, state_of, untold};
 use crate::data_dir::DataDir;
 use crate::output::streams;
-use crate::server::{EngineOptions, Options, Server, is_in_use};
+use crate::server::{EngineOptions, Options, RelayOptions, Server, is_in_use};
 
 /// How long a server that starts or stops may take.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -71,7 +71,14 @@ async fn run_here_or_there(globals: &Globals, args: &RunArgs) -> anyhow::Result<
     loop {
         let base_env = if args.clean_env { EngineOptions::clean_env() } else { here::environment() };
         let engine = Some(EngineOptions::new(untold(), base_env).only_since(begun));
-        let options = Options { listen: "127.0.0.1:0", tls: None, limits: &limits, engine, relay: true };
+        let options = Options {
+            listen: "127.0.0.1:0",
+            tls: None,
+            limits: &limits,
+            engine,
+            relay: Some(RelayOptions::default()),
+            web: false,
+        };
         let held = match Server::start(&data, &options).await {
             Ok(server) => {
                 return run_embedded(globals, server, &name, &task, &mut log, &mut signals).await;

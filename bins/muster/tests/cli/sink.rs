@@ -167,7 +167,11 @@ fn every_message_of_the_reference_is_what_is_sent() {
     };
     let (good, bad) = (uid("hello"), uid("bad"));
     let reference = fs::read_to_string(repository().join("docs/reference/messages.md")).expect("a reference");
-    let examples = documented(&reference);
+    // The others are checked beside what makes them, in crates/core/relay/tests/reference.rs.
+    let is_of_task =
+        |topic: &str| !topic.contains(' ') && (topic.starts_with("cds.") || topic.contains(".task."));
+    let examples: Vec<_> =
+        documented(&reference).into_iter().filter(|(topic, _)| is_of_task(topic)).collect();
     assert_eq!(examples.len(), 6);
     for (topic, expected) in examples {
         let is_cds = topic.starts_with("cds.");

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use muster_ports::delegate::Identity;
 use muster_types::names::RESOURCES_GROUP;
 use muster_types::task::Subject;
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,9 @@ pub enum Role {
     /// hand, so it is not read from anywhere.
     #[serde(skip_deserializing)]
     Addon,
+    /// What the roles of the cluster say, which are not known here.
+    #[serde(skip_deserializing)]
+    Cluster,
 }
 
 impl Role {
@@ -46,6 +50,7 @@ impl fmt::Display for Role {
             Self::Robot => "robot",
             Self::Reporter => "reporter",
             Self::Addon => "addon",
+            Self::Cluster => "cluster",
         })
     }
 }
@@ -64,7 +69,7 @@ impl FromStr for Role {
 /// Who asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
-    /// The name of the token.
+    /// The name of the token, or of the user of the cluster.
     pub name: String,
     /// What it may do.
     pub role: Role,
@@ -79,6 +84,8 @@ pub enum Bound {
     Attempt(BoundAttempt),
     /// The adapter of this name.
     Adapter(String),
+    /// Nothing: it is a user of the cluster.
+    Cluster(Identity),
 }
 
 /// The attempt that a token was made for, which holds now.
@@ -119,7 +126,7 @@ pub const ADDON_PARTS: [&str; 3] = ["tasks/report", "tasks/attachments", "tasks/
 /// The part of managed resources that a reporter writes.
 pub const REPORTER_PART: &str = "/statuses";
 
-/// Decides.
+/// Decides, for users whose roles are known here.
 pub fn allows(user: &User, ask: &Ask<'_>) -> bool {
     let reads = matches!(ask.verb, "get" | "list" | "watch");
     match (user.role, &user.bound) {
@@ -128,7 +135,7 @@ pub fn allows(user: &User, ask: &Ask<'_>) -> bool {
         (Role::Viewer, _) => reads && ask.group != TOKENS_GROUP,
         (Role::Addon, Some(Bound::Attempt(bound))) => bound.allows(ask),
         (Role::Reporter, Some(Bound::Adapter(_))) => reporter_may(ask, reads),
-        (Role::Addon | Role::Reporter | Role::Robot, _) => false,
+        (Role::Addon | Role::Reporter | Role::Cluster | Role::Robot, _) => false,
     }
 }
 
@@ -166,6 +173,7 @@ pub fn authorize(user: &User, ask: &Ask<'_>) -> Result<(), Refusal> {
         Role::Addon => "the token of an attempt opens its own task, its subject and what it reports",
         Role::Reporter => "the token of a reporter opens managed resources and what its adapter says of them",
         Role::Robot => "the token is for robots to join with; it opens nothing here",
+        Role::Cluster => "the roles of the cluster decide",
         Role::Admin | Role::Editor | Role::Viewer => "ask an admin for a token with another role",
     };
     Err(Refusal::forbidden(format!(

@@ -12,15 +12,17 @@ use muster_ports::store::Store;
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
-use crate::access::{User, authorize};
+use crate::access::{Bound, User};
 use crate::call::Call;
+use crate::cluster_users::user_of;
 use crate::continuation::Continuations;
 use crate::events::{self, EventKind};
+use crate::front_proxy::{self, Fronted};
 use crate::kind::{Kind, Part};
 use crate::metrics::Metrics;
 use crate::negotiate::choose_form;
 use crate::options::Options;
-use crate::parts::Parts;
+use crate::parts::{PAGES, Parts};
 use crate::query::Query;
 use crate::rates::Rates;
 use crate::refusal::Refusal;
@@ -30,7 +32,7 @@ use crate::shutdown::Shutdown;
 use crate::subresources::{self, PartCall, Subresource};
 use crate::target::{ResourcePath, Target, parse_target};
 use crate::tokens::Tokens;
-use crate::{attempt_tokens, discovery, namespaces, openapi, reviews, verbs};
+use crate::{attempt_tokens, discovery, namespaces, openapi, reviews, tokens, verbs};
 
 /// Limits and habits of the server.
 #[derive(Debug, Clone)]
@@ -150,19 +152,17 @@ impl Api {
         if length > self.settings.max_uri {
             return Err(Refusal::uri_too_long(self.settings.max_uri));
         }
+        if let Some(pages) = self.parts.pages.as_ref().filter(|_| is_page(&head)) {
+            label.verb = "page";
+            let body = self.read_body(body).await?;
+            return Ok(pages.answer(self.clone(), Request::from_parts(head, body)).await);
+        }
         let target = parse_target(head.uri.path());
         let is_read = matches!(head.method, Method::GET | Method::HEAD);
         if let (Target::Health(_) | Target::Version, true) = (&target, is_read) {
             return Ok(self.public(&target, head.uri.query().unwrap_or_default()));
         }
-        let user = self.authenticate(&head.headers)?;
-        if !self.rates.take(&user.name, self.clock.now()) {
-            self.metrics.turned_away("rate");
-            return Err(Refusal::too_many(format!(
-                "more than {} requests per second with token \"{}\"",
-                self.settings.requests_per_second, user.name
-            )));
-        }
+        let user = self.admit_request(&head.headers, head.extensions.get()).await?;
         match target {
             Target::Resource(path) => {
                 let query = head.uri.query().unwrap_or_default();
@@ -182,16 +182,43 @@ impl Api {
                 let body = self.read_body(body).await?;
                 self.token_request(&head.method, name, &user, &body).await
             }
-            document if is_read => self.document(&document, &user, &head.headers),
+            document if is_read => self.document(&document, &user, &head.headers).await,
             Target::Unknown => Err(Refusal::no_such_path()),
             _ => Err(Refusal::method_not_allowed()),
         }
     }
 
-    fn authenticate(&self, headers: &HeaderMap) -> Result<User, Refusal> {
-        let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let secret = header
-            .and_then(|header| header.strip_prefix("Bearer ").or_else(|| header.strip_prefix("bearer ")));
+    /// Who asks: somebody with a token, or somebody that a cluster knows.
+    async fn admit_request(&self, headers: &HeaderMap, fronted: Option<&Fronted>) -> Result<User, Refusal> {
+        if let Some(identity) = fronted.and_then(|by| front_proxy::identity_of(&by.0, headers)) {
+            return self.admit_user(user_of(identity));
+        }
+        let secret = bearer(headers);
+        if let Some(foreign) = secret.filter(|secret| !secret.trim().starts_with(tokens::PREFIX))
+            && let Some(user) = self.identify(foreign.trim()).await?
+        {
+            return self.admit_user(user);
+        }
+        self.admit(secret)
+    }
+
+    /// Who has a token of this server, if they do not ask too often.
+    pub fn admit(&self, secret: Option<&str>) -> Result<User, Refusal> {
+        self.admit_user(self.authenticate(secret)?)
+    }
+
+    fn admit_user(&self, user: User) -> Result<User, Refusal> {
+        if self.rates.take(&user.name, self.clock.now()) {
+            return Ok(user);
+        }
+        self.metrics.turned_away("rate");
+        Err(Refusal::too_many(format!(
+            "more than {} requests per second with token \"{}\"",
+            self.settings.requests_per_second, user.name
+        )))
+    }
+
+    fn authenticate(&self, secret: Option<&str>) -> Result<User, Refusal> {
         let Some(secret) = secret else {
             self.metrics.turned_away("no token");
             return Err(Refusal::unauthorized(
@@ -247,12 +274,16 @@ impl Api {
         if verb == "create" && path.name.is_none() && discovery::is_review(&path.group, &path.plural) {
             let body = self.read_body(body).await?;
             let question = reviews::read(&headers, &body)?;
+            if let Some(Bound::Cluster(identity)) = &user.bound {
+                let answer = self.review(identity, &path.plural, &question).await?;
+                return Ok(respond::document(StatusCode::CREATED, &answer));
+            }
             let answer = reviews::answer(self, &user, &path.group, &path.plural, &question);
             return answer
                 .unwrap_or_else(|| Err(Refusal::no_such_path()))
                 .map(|answer| respond::document(StatusCode::CREATED, &answer));
         }
-        authorize(&user, &path.ask(verb, &path.resource()))?;
+        self.authorize(&user, &path.ask(verb, &path.resource())).await?;
         if namespaces::are_meant(&path) {
             return namespaces::answer(self, verb, path.name.as_deref(), &options)
                 .map(|answer| respond::document(StatusCode::OK, &answer));
@@ -334,6 +365,19 @@ impl Api {
             _ => Err(Refusal::method_not_allowed()),
         }
     }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let header = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    header.strip_prefix("Bearer ").or_else(|| header.strip_prefix("bearer "))
+}
+
+/// True for pages, and for the root if a browser asks.
+fn is_page(head: &hyper::http::request::Parts) -> bool {
+    let path = head.uri.path();
+    let accepts = head.headers.get(hyper::header::ACCEPT).and_then(|value| value.to_str().ok());
+    let below = path.strip_prefix(PAGES).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    below || (path == "/" && accepts.is_some_and(|accepts| accepts.contains("text/html")))
 }
 
 /// A request on a resource, taken apart once.

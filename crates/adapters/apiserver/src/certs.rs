@@ -2,15 +2,14 @@
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, SanType,
 };
-use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
 
 /// Why there is no identity.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +25,9 @@ pub enum CertError {
     /// A certificate cannot be made.
     #[error("cannot generate a certificate: {0}")]
     Generate(#[from] rcgen::Error),
+    /// The authority of clients cannot be used.
+    #[error("the authority of the cluster's API server cannot be used: {0}")]
+    Authority(String),
     /// The key does not fit the certificate.
     #[error("the certificate and key cannot be used: {0}")]
     Unusable(#[from] rustls::Error),
@@ -64,15 +66,11 @@ pub fn generate(names: &[String], addresses: &[IpAddr]) -> Result<Generated, Cer
 }
 
 /// Reads an identity.
-pub fn load(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, CertError> {
+pub fn load(cert: &Path, key: &Path) -> Result<CertifiedKey, CertError> {
     let unreadable = |path: &Path, why: String| CertError::Read { path: path.to_owned(), why };
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(cert)
         .and_then(Iterator::collect)
         .map_err(|error| unreadable(cert, error.to_string()))?;
     let key_der = PrivateKeyDer::from_pem_file(key).map_err(|error| unreadable(key, error.to_string()))?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    let mut config = builder.with_no_client_auth().with_single_cert(chain, key_der)?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
+    Ok(CertifiedKey::from_der(chain, key_der, &rustls::crypto::ring::default_provider())?)
 }

@@ -14,6 +14,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::refusal::Refusal;
 
+/// A place in what a list is made of.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position {
+    /// Which of the snapshots.
+    pub part: usize,
+    /// The path of the last object that was looked at in it.
+    pub after: Option<String>,
+}
+
 /// How long a list may take from its first page to its last.
 const KEEP_MILLIS: i64 = 5 * 60 * 1000;
 /// How many lists may be under way.
@@ -24,23 +33,28 @@ const KEEP: usize = 256;
 pub struct Token {
     /// The revision of the list.
     pub revision: u64,
-    /// The path of the last object of the page before.
-    pub after: String,
+    /// The last object of the page before.
+    pub position: Position,
 }
 
 impl Token {
     /// The opaque form clients see.
     pub fn encode(&self) -> String {
-        URL_SAFE_NO_PAD.encode(format!("{}/{}", self.revision, self.after))
+        let Position { part, after } = &self.position;
+        URL_SAFE_NO_PAD.encode(format!("{}/{part}/{}", self.revision, after.as_deref().unwrap_or_default()))
     }
 
     /// Reads the opaque form.
     pub fn decode(text: &str) -> Result<Self, Refusal> {
         let decoded = URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-        let parts = decoded.as_deref().and_then(|text| text.split_once('/'));
-        parts
-            .and_then(|(revision, after)| {
-                Some(Self { revision: revision.parse().ok()?, after: after.to_owned() })
+        decoded
+            .as_deref()
+            .and_then(|text| {
+                let (revision, position) = text.split_once('/')?;
+                let (part, after) = position.split_once('/')?;
+                let after = (!after.is_empty()).then(|| after.to_owned());
+                let position = Position { part: part.parse().ok()?, after };
+                Some(Self { revision: revision.parse().ok()?, position })
             })
             .ok_or_else(|| Refusal::bad_request("continue key is not valid; start the list again without it"))
     }
@@ -52,31 +66,36 @@ pub struct Continuations(Mutex<VecDeque<Kept>>);
 
 struct Kept {
     resource: ResourceName,
-    snapshot: Snapshot,
+    snapshots: Vec<Snapshot>,
     until: Millis,
 }
 
 impl Continuations {
-    /// Keeps a snapshot for the next page.
-    pub fn keep(&self, resource: &ResourceName, snapshot: &Snapshot, now: Millis) {
+    /// Keeps what a list is made of for the next page.
+    pub fn keep(&self, resource: &ResourceName, snapshots: &[Snapshot], now: Millis) {
         let mut kept = self.0.lock();
         kept.retain(|entry| {
             entry.until > now
-                && !(entry.resource == *resource && entry.snapshot.revision == snapshot.revision)
+                && !(entry.resource == *resource && revision_of(&entry.snapshots) == revision_of(snapshots))
         });
         if kept.len() >= KEEP {
             kept.pop_front();
         }
         let until = Millis(now.0 + KEEP_MILLIS);
-        kept.push_back(Kept { resource: resource.clone(), snapshot: snapshot.clone(), until });
+        kept.push_back(Kept { resource: resource.clone(), snapshots: snapshots.to_vec(), until });
     }
 
-    /// The snapshot of a list that goes on.
-    pub fn find(&self, resource: &ResourceName, revision: Revision, now: Millis) -> Option<Snapshot> {
+    /// What a list that goes on is made of.
+    pub fn find(&self, resource: &ResourceName, revision: Revision, now: Millis) -> Option<Vec<Snapshot>> {
         let kept = self.0.lock();
-        let same = |entry: &&Kept| entry.resource == *resource && entry.snapshot.revision == revision;
-        kept.iter().filter(|entry| entry.until > now).find(same).map(|entry| entry.snapshot.clone())
+        let same = |entry: &&Kept| entry.resource == *resource && revision_of(&entry.snapshots) == revision;
+        kept.iter().filter(|entry| entry.until > now).find(same).map(|entry| entry.snapshots.clone())
     }
+}
+
+/// The revision at which all of them were taken.
+pub fn revision_of(snapshots: &[Snapshot]) -> Revision {
+    snapshots.first().map_or(Revision::ZERO, |snapshot| snapshot.revision)
 }
 
 #[cfg(test)]
@@ -85,7 +104,8 @@ mod tests {
 
     #[test]
     fn a_token_reads_back_as_it_was_written() {
-        let token = Token { revision: 42, after: "default/a".into() };
+        let position = Position { part: 2, after: Some("default/a".into()) };
+        let token = Token { revision: 42, position };
         assert_eq!(Token::decode(&token.encode()).unwrap(), token);
     }
 

@@ -1,6 +1,6 @@
 //! What the server serves, in the old form (a document per group) and the aggregated one.
 
-use muster_types::names::CATEGORY;
+use muster_types::names::{CATEGORY, RESOURCES_GROUP, VERSION};
 use serde_json::{Value, json};
 
 use crate::access::{TOKENS, TOKENS_GROUP};
@@ -78,7 +78,9 @@ pub fn resources(registry: &Registry, group: &str, version: &str) -> Option<Valu
             json!({ "name": plural, "singularName": kind.to_lowercase(), "namespaced": false, "kind": kind, "verbs": ["create"] })
         }));
     }
-    if list.is_empty() {
+    // The group of declared kinds is there before any is: in a cluster, an APIService says so.
+    let is_declared = group == RESOURCES_GROUP && version == VERSION;
+    if list.is_empty() && !is_declared {
         return None;
     }
     let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };

@@ -4,12 +4,12 @@ use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 
-use crate::access::{Ask, User, authorize};
+use crate::access::User;
 use crate::api::Api;
 use crate::negotiate::aggregated_discovery;
 use crate::refusal::Refusal;
 use crate::respond::{self, Reply};
-use crate::target::Target;
+use crate::target::{Probe, Target};
 use crate::{discovery, openapi, openapi_v2};
 
 impl Api {
@@ -19,6 +19,10 @@ impl Api {
             Target::Health(_) if self.shutdown.is_requested() => {
                 respond::text(StatusCode::SERVICE_UNAVAILABLE, "shutting down")
             }
+            Target::Health(Probe::Ready) if self.waits_for_cluster() => respond::text(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "waiting for the cluster to say how its API server is known",
+            ),
             Target::Health(probe) if query.contains("verbose") => respond::text(
                 StatusCode::OK,
                 format!(
@@ -31,8 +35,13 @@ impl Api {
         }
     }
 
+    /// True until it is known whom requests are taken from.
+    fn waits_for_cluster(&self) -> bool {
+        self.parts.cluster.as_ref().is_some_and(|cluster| cluster.proxy.borrow().is_none())
+    }
+
     /// What anybody with a token may ask, metrics excepted.
-    pub(crate) fn document(
+    pub(crate) async fn document(
         &self,
         target: &Target,
         user: &User,
@@ -61,7 +70,7 @@ impl Api {
             Target::OpenApi { group, version } => openapi::document(registry, group, version),
             Target::OldOpenApi => return Ok(openapi_v2::document(registry, headers)),
             Target::Metrics => {
-                authorize(user, &Ask { verb: "get", resource: "metrics", ..Ask::default() })?;
+                self.authorize_path(user, "/metrics").await?;
                 self.metrics.watches.set(
                     i64::try_from(self.settings.max_watches - self.watches.available_permits())
                         .unwrap_or(i64::MAX),

@@ -15,7 +15,8 @@ use crate::refusal::Refusal;
 
 /// A namespace and selectors.
 pub struct Filter {
-    kind: Arc<dyn Kind>,
+    /// The kind of the objects.
+    pub kind: Arc<dyn Kind>,
     /// Only this namespace.
     pub namespace: Option<String>,
     labels: LabelSelector,

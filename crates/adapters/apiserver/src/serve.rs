@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -20,7 +21,9 @@ use tokio::time::{Instant, Sleep};
 use tokio_rustls::TlsAcceptor;
 
 use crate::api::Api;
+use crate::front_proxy::Fronted;
 use crate::shutdown::Shutdown;
+use crate::tls::Tls;
 
 /// Connections at once.
 const MAX_CONNECTIONS: usize = 20_000;
@@ -41,7 +44,7 @@ const TLS_HANDSHAKE: u8 = 0x16;
 #[derive(Clone)]
 pub struct Listening {
     /// TLS, if there is an identity.
-    pub tls: Option<Arc<ServerConfig>>,
+    pub tls: Option<Arc<Tls>>,
     /// Plain HTTP is answered too.
     pub plain: bool,
 }
@@ -92,14 +95,18 @@ async fn connection(api: Arc<Api>, stream: TcpStream, listening: Listening, shut
     }
     match (first[0] == TLS_HANDSHAKE, listening.tls) {
         (true, Some(tls)) => {
-            let handshake = TlsAcceptor::from(tls).accept(stream);
+            let secured = tls.current();
+            let handshake = TlsAcceptor::from(secured.config.clone()).accept(stream);
             match tokio::time::timeout(HANDSHAKE, handshake).await {
-                Ok(Ok(stream)) => speak(api, stream, shutdown).await,
+                Ok(Ok(stream)) => {
+                    let fronted = secured.fronted(stream.get_ref().1.peer_certificates());
+                    speak(api, stream, fronted, shutdown).await;
+                }
                 Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
                 Err(_) => tracing::debug!("TLS handshake took too long"),
             }
         }
-        (false, _) if listening.plain => speak(api, stream, shutdown).await,
+        (false, _) if listening.plain => speak(api, stream, None, shutdown).await,
         (false, _) => refuse_plain(stream).await,
         (true, None) => {}
     }
@@ -112,12 +119,15 @@ async fn refuse_plain(mut stream: TcpStream) {
     drop(tokio::io::AsyncWriteExt::write_all(&mut stream, answer).await);
 }
 
-async fn speak<S>(api: Arc<Api>, stream: S, shutdown: Shutdown)
+async fn speak<S>(api: Arc<Api>, stream: S, fronted: Option<Fronted>, shutdown: Shutdown)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let service = service_fn(move |request| {
+    let service = service_fn(move |mut request: Request<Incoming>| {
         let api = api.clone();
+        if let Some(fronted) = &fronted {
+            request.extensions_mut().insert(fronted.clone());
+        }
         async move { Ok::<_, std::convert::Infallible>(api.handle(request).await) }
     });
     let mut builder = Builder::new(TokioExecutor::new());

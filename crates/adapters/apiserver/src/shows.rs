@@ -1,12 +1,15 @@
 //! What a list or a watch shows of each stored object: the object itself if it passes a filter, or what is derived
 //! from it.
 
-use muster_ports::store::{Change, Stored};
+use muster_ports::store::{Change, ResourceName, Stored};
 
 use crate::filter::Filter;
 
 /// Turns stored objects into what a client sees.
 pub trait Shows: Send {
+    /// The kinds of the objects that are looked at, in this order; at least one.
+    fn resources(&self) -> Vec<ResourceName>;
+
     /// Only objects of this namespace are looked at.
     fn namespace(&self) -> Option<&str>;
 
@@ -23,6 +26,10 @@ pub trait Shows: Send {
 }
 
 impl Shows for Filter {
+    fn resources(&self) -> Vec<ResourceName> {
+        vec![self.kind.info().resource.clone()]
+    }
+
     fn namespace(&self) -> Option<&str> {
         self.namespace.as_deref()
     }

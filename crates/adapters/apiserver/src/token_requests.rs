@@ -4,7 +4,7 @@ use hyper::{Method, StatusCode};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::access::{Ask, Role, TOKENS, TOKENS_GROUP, User, authorize};
+use crate::access::{Ask, Role, TOKENS, TOKENS_GROUP, User};
 use crate::api::Api;
 use crate::refusal::Refusal;
 use crate::respond::{self, Reply};
@@ -34,7 +34,7 @@ impl Api {
             (&Method::DELETE, Some(_)) => "delete",
             _ => return Err(Refusal::method_not_allowed()),
         };
-        authorize(user, &Ask { verb, group: TOKENS_GROUP, resource: TOKENS, ..Ask::default() })?;
+        self.authorize(user, &Ask { verb, group: TOKENS_GROUP, resource: TOKENS, ..Ask::default() }).await?;
         match name {
             None if verb == "list" => Ok(respond::document(StatusCode::OK, &self.tokens.list())),
             None => {

@@ -16,7 +16,7 @@ use crate::refusal::Refusal;
 /// Where tokens are kept.
 const RESOURCE: &str = "tokens.internal";
 /// What a secret starts with, so that people and scanners recognise one.
-const PREFIX: &str = "muster_";
+pub(crate) const PREFIX: &str = "muster_";
 /// Most tokens there may be.
 const MAX_TOKENS: usize = 10_000;
 

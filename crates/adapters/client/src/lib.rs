@@ -15,6 +15,7 @@ pub mod catalog;
 pub mod client;
 pub mod error;
 pub mod follow;
+mod kube_jobs;
 mod query;
 pub mod resource;
 pub mod tasks;

@@ -34,6 +34,11 @@ pub struct LogStream {
 }
 
 impl LogStream {
+    /// What a server sends.
+    pub(crate) fn new(body: Body, peer: Peer) -> Self {
+        Self { body, peer }
+    }
+
     /// The next part; nothing at the end.
     pub async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
         loop {
@@ -113,7 +118,7 @@ impl Client {
             ask.patience = None;
         }
         let body = self.transport().begin(ask).await?.into_body();
-        Ok(LogStream { body, peer: self.transport().peer().clone() })
+        Ok(LogStream::new(body, self.transport().peer().clone()))
     }
 
     /// Why a task is where it is.

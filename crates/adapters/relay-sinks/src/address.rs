@@ -58,6 +58,18 @@ impl Address {
         })
     }
 
+    /// The same as text again, with its secret.
+    pub fn to_url(&self, usual_port: u16) -> String {
+        let Self { scheme, user, password, host, .. } = self;
+        let who = match (user.is_empty(), password.is_empty()) {
+            (true, true) => String::new(),
+            _ => format!("{}:{}@", encoded(user), encoded(password)),
+        };
+        let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+        let port = self.port.unwrap_or(usual_port);
+        format!("{scheme}://{who}{host}:{port}/{}", self.path.as_deref().unwrap_or_default())
+    }
+
     /// The path, decoded.
     pub fn decoded_path(&self) -> Option<String> {
         self.path.as_deref().and_then(decoded)
@@ -67,6 +79,19 @@ impl Address {
     pub fn is_secure(&self) -> bool {
         matches!(self.scheme.as_str(), "amqps" | "mqtts" | "https")
     }
+}
+
+/// A text as it may stand in an address.
+pub fn encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
 }
 
 fn decoded(text: &str) -> Option<String> {
@@ -97,6 +122,20 @@ mod tests {
         assert!(address.is_secure());
         let plain = Address::parse("redis://[::1]").unwrap();
         assert_eq!((plain.host.as_str(), plain.port, plain.path), ("::1", None, None));
+    }
+
+    #[test]
+    fn an_address_is_written_as_it_was_read() {
+        for text in ["redis://:p%40ss@redis:6380/3", "redis://[::1]:1/", "redis://me:x@h:2/"] {
+            assert_eq!(Address::parse(text).unwrap().to_url(6379), text);
+        }
+        assert_eq!(Address::parse("redis://h").unwrap().to_url(6379), "redis://h:6379/");
+    }
+
+    #[test]
+    fn what_is_encoded_is_decoded_to_the_same() {
+        let text = "p@ss:/%ü word";
+        assert_eq!(decoded(&encoded(text)).as_deref(), Some(text));
     }
 
     #[test]

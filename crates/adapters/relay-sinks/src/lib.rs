@@ -1,10 +1,10 @@
-//! Where messages go: AMQP 0-9-1, web hooks, MQTT and files; and a journal in Redis.
+//! Where messages go, and the queue from which the responder takes them: AMQP 0-9-1, web hooks, MQTT and files; and a journal in Redis.
 //!
 //! Is: one file or folder per sort of sink, each a `Publisher`. Is not: a place that decides what is told, or when it is tried
 //! again.
 //!
-//! The protocols are spoken here, without libraries: what is needed of each is small (see
-//! `docs/decisions/0017-brokers-are-spoken-to-by-hand.md`).
+//! AMQP and Redis are spoken by the usual crates, MQTT is spoken here: what is needed of it is small (see
+//! `docs/decisions/0017-clients-of-brokers.md`).
 //!
 //! Start here: [`SinkMaker`] makes what an EventSink asks for.
 

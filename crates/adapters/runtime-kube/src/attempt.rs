@@ -100,6 +100,15 @@ impl Attempt {
         self.view.is_none() && self.gone.is_none() && self.answered.is_some_and(|at| at + UNSEEN <= now)
     }
 
+    /// Nothing can be seen of pods, for this reason.
+    pub(crate) fn observe_unseen(&mut self, reason: &str, message: String) -> Vec<Step> {
+        if self.said_started || self.view.is_some() || self.said_trouble.as_deref() == Some(reason) {
+            return Vec::new();
+        }
+        self.said_trouble = Some(reason.to_owned());
+        vec![Step::Say(Observation::Waiting { reason: reason.to_owned(), message })]
+    }
+
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.is_some()
     }
@@ -297,5 +306,78 @@ impl TailState {
 impl Drop for TailState {
     fn drop(&mut self) {
         self.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::pod_view::tests::{ended, pod, statuses};
+
+    const GRACE: Duration = Duration::from_secs(10);
+    const MINUTE: Duration = Duration::from_mins(1);
+    const AT: Millis = Millis(0);
+
+    fn attempt() -> Attempt {
+        Attempt::new("n".to_owned(), GRACE, false)
+    }
+
+    fn running() -> PodView {
+        let runs = json!({ "running": {} });
+        pod(&statuses("Running", &runs, &runs))
+    }
+
+    fn deletes(steps: &[Step]) -> bool {
+        steps.contains(&Step::Delete(Duration::ZERO))
+    }
+
+    #[test]
+    fn sidecars_that_go_on_after_their_leader_are_ended_with_their_pod() {
+        let (mut attempt, now) = (attempt(), Instant::now());
+        let zombie = pod(&statuses("Running", &ended(0, 5, "Completed"), &json!({ "running": {} })));
+        attempt.observe(zombie, now, AT);
+        let after = |attempt: &mut Attempt, time| attempt.observe_time(now + time, AT, MINUTE);
+        assert!(!deletes(&after(&mut attempt, MINUTE)));
+        assert!(deletes(&after(&mut attempt, GRACE + MINUTE)));
+        assert!(
+            !deletes(&after(&mut attempt, GRACE + MINUTE + Duration::from_secs(1))),
+            "once is enough for a while"
+        );
+        assert!(deletes(&after(&mut attempt, GRACE + MINUTE * 2)), "it is tried again");
+    }
+
+    #[test]
+    fn a_pod_that_does_not_go_when_it_is_told_to_is_removed_by_force() {
+        let (mut attempt, now) = (attempt(), Instant::now());
+        attempt.observe(running(), now, AT);
+        assert_eq!(attempt.stop(GRACE, now, MINUTE), Some(Step::Delete(GRACE)));
+        assert_eq!(attempt.stop(GRACE, now, MINUTE), None, "it was told already");
+        assert!(!deletes(&attempt.observe_time(now + GRACE, AT, MINUTE)));
+        assert!(deletes(&attempt.observe_time(now + GRACE + MINUTE, AT, MINUTE)));
+    }
+
+    #[test]
+    fn who_waits_for_a_pod_that_cannot_be_seen_says_so_once() {
+        let mut waiting = attempt();
+        let said = waiting.observe_unseen("NotPermitted", "no".into());
+        assert!(
+            matches!(&said[..], [Step::Say(Observation::Waiting { reason, .. })] if reason == "NotPermitted")
+        );
+        assert_eq!(waiting.observe_unseen("NotPermitted", "no".into()), []);
+        let mut seen = attempt();
+        seen.observe(running(), Instant::now(), AT);
+        assert_eq!(seen.observe_unseen("NotPermitted", "no".into()), []);
+    }
+
+    #[test]
+    fn a_pod_that_vanished_though_nobody_told_it_to_is_lost() {
+        let (mut attempt, now) = (attempt(), Instant::now());
+        attempt.observe(running(), now, AT);
+        attempt.observe_gone(Some(running()), now, AT);
+        let steps = attempt.observe_time(now + LAST_WORDS, AT, MINUTE);
+        let lost = |step: &Step| matches!(step, Step::End(Observation::Lost { reason, .. }) if reason == "PodDeleted");
+        assert!(steps.iter().any(lost), "{steps:?}");
     }
 }

@@ -19,7 +19,7 @@ use crate::log_store::LogStore;
 use crate::manifest::namespace_of;
 use crate::pause::Pause;
 use crate::pod_view::PodView;
-use crate::refusal::Refusal;
+use crate::refusal::{NOT_PERMITTED, Refusal};
 use crate::snapshot;
 use crate::tail::{Tail, Taken};
 
@@ -41,6 +41,8 @@ pub(crate) enum Message {
     Answered(Box<Launch>, Result<(), Refusal>),
     /// After a pause, pods are asked for again.
     Resume,
+    /// Pods cannot be seen, and that will not change by itself.
+    Unseen(String),
     /// All pods there are.
     Listed(Vec<PodView>),
     Seen(Box<PodView>),
@@ -108,7 +110,6 @@ impl Desk {
     }
 
     fn handle(&mut self, message: Message) {
-        let (now, at) = (Instant::now(), SystemClock.now());
         match message {
             Message::Start(launch) => self.start(*launch),
             Message::Adopt(launch, ran) => self.adopt(*launch, ran),
@@ -116,15 +117,12 @@ impl Desk {
             Message::Remove(handle) => self.remove(handle),
             Message::Answered(launch, answer) => self.observe_answer(*launch, answer),
             Message::Resume => self.paused = false,
+            Message::Unseen(message) => self.observe_unseen(&message),
             Message::Listed(views) => self.observe_list(views),
             Message::Seen(view) => self.observe_pod(*view),
-            Message::Gone(view) => {
-                let handle = view.handle.clone();
-                self.pods.remove(&handle);
-                self.doomed.remove(&handle);
-                self.act(&handle, |attempt| attempt.observe_gone(Some(*view), now, at));
-            }
+            Message::Gone(view) => self.observe_gone(*view),
             Message::Taken(handle, container, taken) => {
+                let at = SystemClock.now();
                 self.act(&handle, |attempt| attempt.observe_taken(&container, taken, at));
             }
         }
@@ -268,6 +266,28 @@ impl Desk {
         });
     }
 
+    fn observe_gone(&mut self, view: PodView) {
+        let (now, at) = (Instant::now(), SystemClock.now());
+        let handle = view.handle.clone();
+        self.pods.remove(&handle);
+        self.doomed.remove(&handle);
+        if self.attempts.contains_key(&handle) && !view.deleting {
+            // Nobody asked for its deletion: somebody took its labels away, and it runs on where nobody sees it.
+            self.delete(&view, Duration::ZERO);
+        }
+        self.act(&handle, |attempt| attempt.observe_gone(Some(view), now, at));
+    }
+
+    /// Whoever waits for a pod waits for somebody to let this server see it.
+    fn observe_unseen(&mut self, message: &str) {
+        self.listed = false;
+        let waiting: Vec<Handle> = self.attempts.keys().cloned().collect();
+        for handle in waiting {
+            let message = format!("its pod cannot be seen: {message}");
+            self.act(&handle, |attempt| attempt.observe_unseen(NOT_PERMITTED, message));
+        }
+    }
+
     fn observe_list(&mut self, views: Vec<PodView>) {
         self.listed = true;
         let now = Instant::now();
@@ -306,7 +326,7 @@ impl Desk {
         let zombie_after = self.cluster.settings.zombie_after;
         let handles: Vec<Handle> = self.attempts.keys().cloned().collect();
         for handle in handles {
-            if self.attempts.get(&handle).is_some_and(|attempt| attempt.came_and_went(now)) {
+            if self.listed && self.attempts.get(&handle).is_some_and(|attempt| attempt.came_and_went(now)) {
                 self.act(&handle, |attempt| attempt.observe_gone(None, now, at));
             }
             self.act(&handle, |attempt| attempt.observe_time(now, at, zombie_after));

@@ -20,6 +20,13 @@ pub(crate) const TASK_LABEL: &str = "muster.dev/task";
 pub(crate) const ATTEMPT_LABEL: &str = "muster.dev/attempt";
 /// Says which task a pod belongs to, by name.
 const TASK_NAME: &str = "muster.dev/task-name";
+/// Holds the authority that the pod trusts, which it finds as a file.
+const AUTHORITY: &str = "muster.dev/authority";
+/// Where that file is.
+const AUTHORITY_DIR: &str = "/var/run/muster";
+const AUTHORITY_FILE: &str = "ca.pem";
+/// Says where it is.
+const AUTHORITY_VARIABLE: &str = "MUSTER_CA_FILE";
 /// Variables that are secrets.
 const SECRET_VARIABLES: [&str; 2] = ["MUSTER_TOKEN", "TOKEN"];
 /// The key of the token in its Secret.
@@ -57,11 +64,6 @@ pub(crate) enum ManifestError {
     Invalid(String),
 }
 
-/// Name of the pod of an attempt, for ever.
-pub(crate) fn pod_name(handle: &Handle) -> String {
-    format!("task-{}-{}", handle.task, handle.attempt)
-}
-
 /// The namespace of the pod of a launch.
 pub(crate) fn namespace_of(launch: &PodLaunch, settings: &PodSettings) -> String {
     settings.namespace.clone().unwrap_or_else(|| launch.namespace.clone())
@@ -73,7 +75,7 @@ pub(crate) fn render_pod(
     pod: &PodLaunch,
     settings: &PodSettings,
 ) -> Result<Pod, ManifestError> {
-    let name = pod_name(&launch.handle);
+    let name = launch.handle.pod_name();
     let containers: Vec<Value> = launch
         .containers
         .iter()
@@ -89,15 +91,21 @@ pub(crate) fn render_pod(
             sidecar
         })
         .collect();
+    let mut volumes = vec![
+        json!({ "name": "addon", "emptyDir": {} }),
+        json!({ "name": "shared", "emptyDir": {} }),
+        cache_volume(settings),
+    ];
+    let mut annotations = json!({ TASK_NAME: format!("{}/{}", pod.namespace, pod.task) });
+    if let Some(authority) = &settings.authority {
+        annotations[AUTHORITY] = json!(authority);
+        volumes.push(authority_volume());
+    }
     let mut spec = json!({
         "restartPolicy": "Never",
         "containers": leading,
         "initContainers": sidecars,
-        "volumes": [
-            { "name": "addon", "emptyDir": {} },
-            { "name": "shared", "emptyDir": {} },
-            cache_volume(settings),
-        ],
+        "volumes": volumes,
         "terminationGracePeriodSeconds": whole_seconds(launch.kill_timeout),
         "enableServiceLinks": false,
     });
@@ -125,7 +133,7 @@ pub(crate) fn render_pod(
             "name": name,
             "namespace": namespace_of(pod, settings),
             "labels": labels(&launch.handle, settings),
-            "annotations": { TASK_NAME: format!("{}/{}", pod.namespace, pod.task) },
+            "annotations": annotations,
         },
         "spec": spec,
     });
@@ -157,18 +165,22 @@ fn render_container(
     more: &PodContainer,
     settings: &PodSettings,
 ) -> Value {
-    let env: Vec<Value> =
+    let mut env: Vec<Value> =
         container.env.iter().map(|(name, value)| render_variable(pod, name, value)).collect();
-    let mut rendered = json!({
-        "name": container.name,
-        "image": more.image,
-        "env": env,
-        "volumeMounts": [
-            { "name": "addon", "mountPath": "/addon" },
-            { "name": "shared", "mountPath": "/shared" },
-            { "name": "cache", "mountPath": "/cache" },
-        ],
-    });
+    let mut mounts = vec![
+        json!({ "name": "addon", "mountPath": "/addon" }),
+        json!({ "name": "shared", "mountPath": "/shared" }),
+        json!({ "name": "cache", "mountPath": "/cache" }),
+    ];
+    if settings.authority.is_some() {
+        mounts.push(json!({ "name": "authority", "mountPath": AUTHORITY_DIR, "readOnly": true }));
+        let is_said = container.env.iter().any(|(name, _)| name == AUTHORITY_VARIABLE);
+        let file =
+            json!({ "name": AUTHORITY_VARIABLE, "value": format!("{AUTHORITY_DIR}/{AUTHORITY_FILE}") });
+        env.extend((!is_said).then_some(file));
+    }
+    let mut rendered =
+        json!({ "name": container.name, "image": more.image, "env": env, "volumeMounts": mounts });
     if !container.command.is_empty() {
         rendered["command"] = json!(container.command.iter().map(|text| escape(text)).collect::<Vec<_>>());
     }
@@ -212,6 +224,13 @@ fn cache_volume(settings: &PodSettings) -> Value {
         Some(claim) => json!({ "name": "cache", "persistentVolumeClaim": { "claimName": claim } }),
         None => json!({ "name": "cache", "emptyDir": {} }),
     }
+}
+
+/// The authority as a file, out of the pod itself: nothing else has to be there first.
+fn authority_volume() -> Value {
+    let field = format!("metadata.annotations['{AUTHORITY}']");
+    let item = json!({ "path": AUTHORITY_FILE, "fieldRef": { "fieldPath": field } });
+    json!({ "name": "authority", "downwardAPI": { "items": [item] } })
 }
 
 fn labels(handle: &Handle, settings: &PodSettings) -> Value {
@@ -310,6 +329,24 @@ pub(crate) mod tests {
         assert_eq!(container["command"], json!(["run", "$$(date)"]));
         assert_eq!(container["env"][0]["value"], "$$(B)");
         assert_eq!(container["env"][1]["valueFrom"]["secretKeyRef"]["name"], "task-0197-u-2");
+    }
+
+    #[test]
+    fn a_pod_finds_the_authority_it_is_to_trust_as_a_file() {
+        let pod = rendered(|_, settings| settings.authority = Some("PEM".into())).unwrap();
+        assert_eq!(pod["metadata"]["annotations"][AUTHORITY], "PEM");
+        let file = json!({ "name": "MUSTER_CA_FILE", "value": "/var/run/muster/ca.pem" });
+        for container in [&pod["spec"]["containers"][0], &pod["spec"]["initContainers"][0]] {
+            assert!(container["env"].as_array().unwrap().contains(&file), "{container:#}");
+            assert_eq!(container["volumeMounts"][3]["mountPath"], "/var/run/muster");
+        }
+        let pod = rendered(|launch, settings| {
+            settings.authority = Some("PEM".into());
+            launch.containers[0].env.push(("MUSTER_CA_FILE".into(), "/own".into()));
+        });
+        let said = pod.unwrap()["spec"]["containers"][0]["env"].to_string();
+        assert!(said.contains("/own") && !said.contains("ca.pem"), "{said}");
+        assert!(!rendered(|_, _| {}).unwrap().to_string().contains("authority"));
     }
 
     #[test]

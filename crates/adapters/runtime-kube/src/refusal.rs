@@ -18,6 +18,9 @@ pub(crate) enum Refusal {
     Transient { message: String, after: Option<u32> },
 }
 
+/// Reason of what the roles of the cluster do not allow.
+pub(crate) const NOT_PERMITTED: &str = "NotPermitted";
+
 /// Reads an error.
 pub(crate) fn read_refusal(error: &Error) -> Refusal {
     match error {
@@ -39,15 +42,11 @@ fn read_status(status: &Status) -> Refusal {
         403 if message.contains("exceeded quota") => Refusal::Quota(message),
         // The quota exists and nobody has counted yet.
         403 if message.contains("status unknown for quota") => Refusal::Transient { message, after: None },
-        403 if is_unauthorized(&message) => Refusal::Permanent {
-            reason: "NotPermitted",
-            message: format!(
-                "{message}; give the server a Role with the verbs create, get, list, watch and delete on pods, \
-                 get on pods/log, and create on secrets"
-            ),
-        },
+        403 if is_unauthorized(&message) => {
+            Refusal::Permanent { reason: NOT_PERMITTED, message: format!("{message}; {}", advise(&message)) }
+        }
         401 => Refusal::Permanent {
-            reason: "NotPermitted",
+            reason: NOT_PERMITTED,
             message: format!("the cluster does not know who asks: {message}; look at --cluster-kubeconfig"),
         },
         400 | 403 | 405 | 406 | 413 | 415 | 422 => permanent("PodRefused"),
@@ -59,6 +58,23 @@ fn read_status(status: &Status) -> Refusal {
 /// Refused by the roles of the cluster, not by what is asked for.
 fn is_unauthorized(message: &str) -> bool {
     message.contains(" cannot ") && message.contains("API group")
+}
+
+/// The Role that would grant what was refused.
+fn advise(message: &str) -> String {
+    let between = |before: &str, after: char| {
+        let (_, rest) = message.split_once(before)?;
+        rest.split(after).next().filter(|word| !word.is_empty())
+    };
+    let all = "deploy/server/cluster-roles.yaml has all that a server needs";
+    let (Some(verb), Some(resource)) = (between(" cannot ", ' '), between("resource \"", '"')) else {
+        return all.to_owned();
+    };
+    let kind = between("in the namespace \"", '"').map_or_else(
+        || "clusterrole muster".to_owned(),
+        |namespace| format!("role muster --namespace={namespace}"),
+    );
+    format!("`kubectl create {kind} --verb={verb} --resource={resource}` makes a role that grants it; {all}")
 }
 
 fn retry_after(status: &Status) -> Option<u32> {
@@ -94,7 +110,11 @@ mod tests {
     fn what_lacks_a_role_says_which() {
         let said = "pods is forbidden: User \"u\" cannot create resource \"pods\" in API group \"\" in the namespace \"n\"";
         assert_eq!(reason(403, said), "NotPermitted");
-        assert!(matches!(read(403, said), Refusal::Permanent { message, .. } if message.contains("Role")));
+        let advice = "kubectl create role muster --namespace=n --verb=create --resource=pods`";
+        assert!(matches!(read(403, said), Refusal::Permanent { message, .. } if message.contains(advice)));
+        let said = "pods is forbidden: User \"u\" cannot list resource \"pods\" in API group \"\" at the cluster scope";
+        let advice = "kubectl create clusterrole muster --verb=list --resource=pods`";
+        assert!(matches!(read(403, said), Refusal::Permanent { message, .. } if message.contains(advice)));
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub struct PodSettings {
     pub cache_claim: Option<String>,
     /// When images are pulled: `Always`, `IfNotPresent` or `Never`; the cluster decides if nothing is said.
     pub image_pull_policy: Option<String>,
+    /// Certificate (PEM) of the authority that pods trust when they talk to the server.
+    pub authority: Option<String>,
     /// Directory of what is kept of attempts on this machine.
     pub root: PathBuf,
     /// How much of each log is kept, the newest part.
@@ -38,6 +40,7 @@ impl PodSettings {
             run_as_user: None,
             cache_claim: None,
             image_pull_policy: None,
+            authority: None,
             root,
             log_max_bytes: 16 << 20,
             zombie_after: Duration::from_mins(1),

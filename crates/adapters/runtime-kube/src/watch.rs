@@ -17,6 +17,7 @@ use crate::desk::Message;
 use crate::manifest::SERVER_LABEL;
 use crate::pause::Pause;
 use crate::pod_view::PodView;
+use crate::refusal::{Refusal, read_refusal};
 
 /// Pods in one page of a list.
 const PAGE: u32 = 500;
@@ -45,6 +46,9 @@ pub(crate) async fn watch_pods(cluster: Cluster, desk: UnboundedSender<Message>)
             Err(error) => {
                 if pause.is_first() {
                     tracing::warn!(%error, "pods cannot be watched; trying again");
+                }
+                if let Refusal::Permanent { message, .. } = read_refusal(&error) {
+                    drop(desk.send(Message::Unseen(message)));
                 }
                 sleep(pause.next()).await;
             }

@@ -11,6 +11,7 @@ use muster_types::metadata::StringMap;
 use muster_types::{Message, Millis};
 use serde::Deserialize;
 
+use crate::kube_job::{self, KUBE_JOBS, KeptJob};
 use crate::managed::{self, SeenManaged};
 use crate::step::{Step, Subject};
 use crate::task::{self, SeenTask};
@@ -53,6 +54,7 @@ enum Sort {
     Schedule,
     Robot,
     Managed,
+    KubeJob,
 }
 
 #[derive(Deserialize)]
@@ -71,6 +73,8 @@ struct Metadata<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
     #[serde(borrow, default)]
+    namespace: Cow<'a, str>,
+    #[serde(borrow, default)]
     uid: Cow<'a, str>,
 }
 
@@ -87,23 +91,32 @@ struct Labels {
 
 /// The messages that a sink gets about a change, in order.
 pub fn classify(wants: &Wants, change: &Observed<'_>) -> Result<Vec<Message>, Unreadable> {
-    let Some(sort) = sort_of(wants.profile, change.resource).filter(|_| wants.namespace(change.namespace))
-    else {
+    let is_near = |sort: &Sort| match sort {
+        Sort::KubeJob => wants.kube_jobs_of(change.namespace),
+        Sort::Task | Sort::State | Sort::Schedule | Sort::Robot | Sort::Managed => {
+            wants.namespace(change.namespace)
+        }
+    };
+    let Some(sort) = sort_of(wants.profile, change.resource).filter(is_near) else {
         return Ok(Vec::new());
     };
-    let steps = steps_of(sort, change)?;
+    let steps = steps_of(wants, sort, change)?;
     if steps.is_empty() {
         return Ok(Vec::new());
     }
     let head: Head<'_> = serde_json::from_slice(change.after)?;
-    if !wants.kind(&head.kind) || !wants_labels(wants, change.after)? {
+    let (kind, plural, namespace) = match sort {
+        Sort::KubeJob => ("KubeJob", "jobs", &*head.metadata.namespace),
+        _ => (&*head.kind, change.resource.split('.').next().unwrap_or_default(), change.namespace),
+    };
+    if !wants.kind(kind) || !wants_labels(wants, change.after)? {
         return Ok(Vec::new());
     }
     let subject = Subject {
+        plural: plural.to_owned(),
+        namespace: namespace.to_owned(),
         api_version: head.api_version.into_owned(),
         kind: head.kind.into_owned(),
-        plural: change.resource.split('.').next().unwrap_or_default().to_owned(),
-        namespace: change.namespace.to_owned(),
         name: head.metadata.name.into_owned(),
         uid: Arc::from(&*head.metadata.uid),
     };
@@ -124,13 +137,14 @@ fn sort_of(profile: Profile, resource: &str) -> Option<Sort> {
         "jobs.muster.dev" | "taskgroups.muster.dev" => Sort::State,
         "schedules.muster.dev" => Sort::Schedule,
         "robots.muster.dev" => Sort::Robot,
+        KUBE_JOBS => Sort::KubeJob,
         other if other.ends_with(MANAGED) => Sort::Managed,
         _ => return None,
     };
-    (profile == Profile::CloudEvents || sort == Sort::Task).then_some(sort)
+    (profile == Profile::CloudEvents || matches!(sort, Sort::Task | Sort::KubeJob)).then_some(sort)
 }
 
-fn steps_of(sort: Sort, change: &Observed<'_>) -> Result<Vec<Step>, Unreadable> {
+fn steps_of(wants: &Wants, sort: Sort, change: &Observed<'_>) -> Result<Vec<Step>, Unreadable> {
     let deleted = change.deleted;
     Ok(match sort {
         Sort::Task => {
@@ -141,12 +155,18 @@ fn steps_of(sort: Sort, change: &Observed<'_>) -> Result<Vec<Step>, Unreadable> 
             let (before, after) = both::<SeenManaged<'_>>(change)?;
             managed::steps(before.as_ref(), &after, deleted)
         }
+        // That a job is gone is no transition of it.
+        Sort::KubeJob if deleted => Vec::new(),
+        Sort::KubeJob => {
+            let (before, after) = both::<KeptJob>(change)?;
+            kube_job::steps(before.as_ref(), &after, wants.on_expired)
+        }
         Sort::State | Sort::Schedule | Sort::Robot => {
             let (before, after) = both::<SeenWork<'_>>(change)?;
             let steps = match sort {
                 Sort::Schedule => work::steps_of_schedule,
                 Sort::Robot => work::steps_of_robot,
-                Sort::State | Sort::Task | Sort::Managed => work::steps_of_state,
+                Sort::State | Sort::Task | Sort::Managed | Sort::KubeJob => work::steps_of_state,
             };
             steps(before.as_ref(), &after, deleted)
         }

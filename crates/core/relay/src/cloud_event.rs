@@ -13,10 +13,10 @@ const STRUCTURED: &str = "application/cloudevents+json; charset=utf-8";
 pub fn render(subject: &Subject, step: &Step, mode: EventMode, revision: u64, at: Millis) -> Option<Message> {
     let id = id(&subject.uid, &step.word, &step.unique, revision);
     let group = subject.api_version.split('/').next().unwrap_or_default();
-    let sort = if group == "muster.dev" {
-        subject.kind.to_lowercase()
-    } else {
-        format!("resource.{}", subject.plural)
+    let sort = match group {
+        "muster.dev" => subject.kind.to_lowercase(),
+        "batch" => "kubejob".to_owned(),
+        _ => format!("resource.{}", subject.plural),
     };
     let topic = format!("dev.muster.{sort}.{}", step.word);
     let time = jiff::Timestamp::from_millisecond(at.0).ok()?;

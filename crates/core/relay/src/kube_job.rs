@@ -1,99 +1,131 @@
-//! Jobs of a Kubernetes cluster: what is told of one, given what was told before.
+//! Jobs of a Kubernetes cluster: which transitions a change of one holds.
 //!
-//! Implements seed 004 with what it means: `running` when a container really ran for the first time, `retry` when one runs after
-//! another failed, `success` and `failed` by the conditions Complete and Failed alone, each once. A suspended job is not
-//! starting. What was told is remembered outside, so that a list after a gap gives exactly what was missed.
+//! Implements seed 004 with what it means: `running` when a container really ran for the first time, `retry` when one began to
+//! run after another failed, `success` and `failed` by the conditions Complete and Failed alone, each once. A suspended job is
+//! not starting. What was seen of a job is kept in the store, version by version, so that the same change gives the same
+//! transitions, and a list after a gap gives exactly what was missed.
 
-use std::sync::Arc;
-
-use muster_types::Message;
+use muster_types::event_sink::OnExpired;
+use muster_types::metadata::StringMap;
+use muster_types::{KubeJobEnd, KubeJobView};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-use crate::cds;
-use crate::step::{Cds, Subject, Unique};
+use crate::step::{Cds, Step, Unique};
 
-/// A job as the cluster shows it, with what its pods show.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SeenJob {
-    /// Its uid.
-    pub uid: String,
-    /// Its name.
-    pub name: String,
-    /// Its namespace.
-    pub namespace: String,
-    /// It was told not to run.
-    pub suspended: bool,
-    /// Pods that failed.
-    pub failed: u32,
-    /// Pods that succeeded.
-    pub succeeded: u32,
-    /// A container of one of its pods runs, or has run.
-    pub has_run: bool,
-    /// A container of one of its pods runs now.
-    pub runs: bool,
-    /// How it ended.
-    pub end: Option<JobEnd>,
+/// Where what was seen of jobs is kept, by the uid of the sink it was seen for and the uid of the job.
+pub const KUBE_JOBS: &str = "kubejobs.internal";
+
+/// What is kept of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeptJob {
+    api_version: String,
+    kind: String,
+    metadata: KeptMetadata,
+    /// What was seen of it.
+    pub seen: SeenJob,
+    /// How it came to be seen.
+    pub how: Sight,
 }
 
-/// How a job ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum JobEnd {
-    /// Its condition Complete is true.
-    Complete,
-    /// Its condition Failed is true, for this reason.
-    Failed(String),
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct KeptMetadata {
+    name: String,
+    namespace: String,
+    uid: String,
+    resource_version: String,
+    #[serde(default)]
+    labels: StringMap,
 }
 
-/// What was told of a job.
+/// What was seen of a job and its pods so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Told {
-    /// That it starts.
-    pub starting: bool,
-    /// That it runs.
-    pub running: bool,
-    /// That it runs again, after this many pods failed.
-    pub retry: u32,
-    /// That it ended.
-    pub ended: bool,
+#[serde(rename_all = "camelCase", default)]
+pub struct SeenJob {
+    /// As the cluster last showed it.
+    pub job: KubeJobView,
+    /// It was to run at some time.
+    pub begun: bool,
+    /// A container of one of its pods has run.
+    pub has_run: bool,
+    /// Pods and containers that failed before another one began to run.
+    pub retried: u32,
+    /// Pods and containers that failed.
+    pub failed: u32,
 }
 
-/// The messages that are due, in order, and what was told when they were.
-pub fn tell(told: &Told, job: &SeenJob) -> (Vec<Message>, Told) {
-    let mut now = told.clone();
-    let mut due = Vec::new();
-    let mut push = |word, unique, retry_count, failure_reason| {
-        due.push(Cds { word, unique, retry_count, failure_reason });
+/// How a version of a job came to be seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Sight {
+    /// It was there when the first look was taken: nothing is told of what was before.
+    Before,
+    /// As it happened.
+    Live,
+    /// From a list, after the cluster had forgotten changes.
+    AfterGap,
+}
+
+impl KeptJob {
+    /// What is kept of what was seen.
+    pub fn new(seen: SeenJob, how: Sight) -> Self {
+        let KubeJobView { uid, name, namespace, labels, .. } = seen.job.clone();
+        let resource_version = String::new();
+        Self {
+            api_version: "batch/v1".to_owned(),
+            kind: "Job".to_owned(),
+            metadata: KeptMetadata { name, namespace, uid, resource_version, labels },
+            seen,
+            how,
+        }
+    }
+
+    /// Namespace of the job.
+    pub fn namespace(&self) -> &str {
+        &self.metadata.namespace
+    }
+}
+
+/// The transitions between two versions, in order.
+pub fn steps(before: Option<&KeptJob>, after: &KeptJob, on_expired: OnExpired) -> Vec<Step> {
+    let is_told = match after.how {
+        Sight::Before => false,
+        Sight::Live => true,
+        Sight::AfterGap => on_expired == OnExpired::Resync,
     };
-    if told.ended {
-        return (Vec::new(), now);
+    let none = SeenJob::default();
+    let (before, now) = (before.map_or(&none, |before| &before.seen), &after.seen);
+    if !is_told || before.job.end.is_some() {
+        return Vec::new();
     }
-    let begun = !job.suspended || job.has_run || job.end.is_some();
-    if begun && !told.starting {
-        push("starting", Unique::Once, 0, None);
-        now.starting = true;
+    let mut steps = Vec::new();
+    if now.begun && !before.begun {
+        steps.push(step("starting", Unique::Once, 0, Vec::new()));
     }
-    if (job.has_run || job.succeeded > 0) && !told.running {
-        push("running", Unique::Once, 0, None);
-        now.running = true;
+    if now.has_run && !before.has_run {
+        steps.push(step("running", Unique::Once, 0, Vec::new()));
     }
-    if job.runs && job.failed > told.retry && job.end.is_none() {
-        push("retry", Unique::Count(job.failed.into()), job.failed, None);
-        now.retry = job.failed;
+    if now.retried > before.retried {
+        steps.push(step("retry", Unique::Count(now.retried.into()), now.retried, Vec::new()));
     }
-    match &job.end {
-        Some(JobEnd::Complete) => push("success", Unique::Once, job.failed, None),
-        Some(JobEnd::Failed(reason)) => push("failed", Unique::Once, job.failed, Some(reason.clone())),
+    match &now.job.end {
+        Some(KubeJobEnd::Complete) => steps.push(step("success", Unique::Once, now.failed, Vec::new())),
+        Some(KubeJobEnd::Failed(reason)) => {
+            let mut failed = step("failed", Unique::Once, now.failed, vec![("failureReason", json!(reason))]);
+            if let Some(cds) = &mut failed.cds {
+                cds.failure_reason = Some(reason.clone());
+            }
+            steps.push(failed);
+        }
         None => {}
     }
-    now.ended = job.end.is_some();
-    let subject = Subject {
-        api_version: "batch/v1".to_owned(),
-        kind: "Job".to_owned(),
-        plural: "jobs".to_owned(),
-        namespace: job.namespace.clone(),
-        name: job.name.clone(),
-        uid: Arc::from(job.uid.as_str()),
-    };
-    (due.iter().filter_map(|cds| cds::render(&subject, cds, 0)).collect(), now)
+    steps
+}
+
+fn step(word: &'static str, unique: Unique, retry_count: u32, mut data: Vec<(&'static str, Value)>) -> Step {
+    data.push(("retries", json!(retry_count)));
+    let cds = Cds { word, unique: unique.clone(), retry_count, failure_reason: None };
+    Step { cds: Some(cds), data, ..Step::new(word, unique) }
 }

@@ -11,8 +11,10 @@
 mod cds;
 pub mod classify;
 mod cloud_event;
+pub mod job_board;
 pub mod kube_job;
 mod managed;
+pub mod response;
 mod step;
 mod task;
 pub mod wants;

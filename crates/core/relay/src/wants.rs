@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use muster_types::EventSink;
-use muster_types::event_sink::{EventMode, Profile};
+use muster_types::event_sink::{EventMode, KubeJobSource, OnExpired, Profile};
 use muster_types::metadata::StringMap;
 
 /// What a sink wants to hear of, and in which words.
@@ -13,7 +13,11 @@ pub struct Wants {
     pub profile: Profile,
     /// How a CloudEvent is written.
     pub mode: EventMode,
-    /// `None` is all of them.
+    /// What is done about jobs of a cluster whose changes were forgotten.
+    pub on_expired: OnExpired,
+    /// Its own uid, if it wants to hear of jobs of a cluster.
+    kube_jobs: Option<String>,
+    /// Of own work; `None` is all of them.
     namespaces: Option<BTreeSet<String>>,
     kinds: Vec<String>,
     transitions: Vec<String>,
@@ -27,8 +31,15 @@ impl Wants {
         let named = spec.sources.work.as_ref().map(|work| work.namespaces.as_slice()).unwrap_or_default();
         let all = named.iter().any(|namespace| namespace == "*");
         let own = || BTreeSet::from([sink.metadata.namespace.clone()]);
-        let namespaces = if named.is_empty() { own() } else { named.iter().cloned().collect() };
+        let namespaces = match named {
+            _ if !spec.sources.has_work() => BTreeSet::new(),
+            [] => own(),
+            named => named.iter().cloned().collect(),
+        };
+        let kube_jobs = spec.sources.kube_jobs.as_ref();
         Self {
+            on_expired: kube_jobs.map_or(OnExpired::Resync, KubeJobSource::on_expired),
+            kube_jobs: kube_jobs.map(|_| sink.metadata.uid.clone()),
             profile: spec.profile(),
             mode: spec.mode.unwrap_or(EventMode::Structured),
             namespaces: (!all).then_some(namespaces),
@@ -41,6 +52,11 @@ impl Wants {
     /// True if objects of a namespace matter.
     pub fn namespace(&self, namespace: &str) -> bool {
         self.namespaces.as_ref().is_none_or(|all| all.contains(namespace))
+    }
+
+    /// True if jobs matter that were seen for this sink.
+    pub fn kube_jobs_of(&self, sink: &str) -> bool {
+        self.kube_jobs.as_deref() == Some(sink)
     }
 
     /// True if objects of a kind matter.

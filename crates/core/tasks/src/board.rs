@@ -25,6 +25,7 @@ use crate::kinds::KindGraph;
 use crate::names::Names;
 use crate::places::Unplaced;
 use crate::settings::{Rule, Settings};
+use crate::stuck::Stuck;
 use crate::view::{Need, TaskView};
 
 /// A task on the board.
@@ -98,6 +99,8 @@ pub struct Board {
     pub(crate) victims: BTreeSet<Victim>,
     /// Tasks whose attempt was told to end.
     pub(crate) leaving: BTreeSet<Slot>,
+    /// Tasks whose attempt finds no place at its runtime, by uid.
+    pub(crate) stuck: BTreeMap<u128, Stuck>,
     /// Tasks that ask for more than there is.
     unfit: BTreeSet<Slot>,
     pub(crate) rooms: Rooms,
@@ -145,6 +148,7 @@ impl Board {
             resting: BTreeSet::new(),
             victims: BTreeSet::new(),
             leaving: BTreeSet::new(),
+            stuck: BTreeMap::new(),
             unfit: BTreeSet::new(),
             rooms: Rooms::new(capacity),
             demands: BTreeMap::new(),
@@ -203,6 +207,7 @@ impl Board {
     /// A task is gone.
     pub fn forget(&mut self, uid: u128) {
         self.remove(uid);
+        self.observe_placed(uid);
         if let Some(group) = self.outcome_groups.remove(&uid) {
             self.outcomes.remove(&group);
             self.refresh_around(group);

@@ -26,4 +26,5 @@ pub mod render;
 pub mod report;
 pub mod select;
 pub mod settings;
+pub mod stuck;
 pub mod view;

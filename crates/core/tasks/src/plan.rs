@@ -191,6 +191,7 @@ impl Board {
         self.wake_resting(now);
         self.rooms.forget_refusals();
         self.choose_starts(now, places, &mut plan);
+        self.preempt_for_stuck(now, &mut plan);
         self.explain_some(now, &mut plan);
         plan.wake_at = earliest(plan.wake_at, self.resting.first().map(|(until, _)| *until));
         plan
@@ -478,7 +479,7 @@ impl Board {
         Some(self.reference(lender))
     }
 
-    fn reference(&self, slot: Slot) -> TaskRef {
+    pub(crate) fn reference(&self, slot: Slot) -> TaskRef {
         self.entry(slot).map_or_else(
             || TaskRef { uid: 0, path: "".into() },
             |entry| TaskRef { uid: entry.uid, path: entry.path.clone() },
@@ -486,7 +487,7 @@ impl Board {
     }
 }
 
-fn earliest(a: Option<i64>, b: Option<i64>) -> Option<i64> {
+pub(crate) fn earliest(a: Option<i64>, b: Option<i64>) -> Option<i64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),

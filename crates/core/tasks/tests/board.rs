@@ -1,14 +1,14 @@
 //! The rules of the queue as stories: a board in a small language, and what a pass decides.
 //!
 //! Lines: `now N`, `room slots=N [memory=N] [cpu=N]`, `kind NAME [priority=N] [needs=A,B] [strict]`,
-//! `ahead N`, `guard quota=N|unschedulable|none`,
+//! `ahead N`, `guard quota=N|unschedulable|none`, `stuck NAME [slots] [memory]`, `placed NAME`,
 //! `task NAME [kind=] [subject=] [prio=] [memory=] [isolated] [preempt] [exempt] [rest=]`, `state NAME STATE`, `gone NAME`,
 //! `plan`, `why NAME`. Lines that start with `>` are what the board is expected to answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use muster_tasks::board::Board;
-use muster_tasks::capacity::{Capacity, Guard};
+use muster_tasks::capacity::{Capacity, Guard, Lack};
 use muster_tasks::kinds::KindGraph;
 use muster_tasks::plan::{Decision, Plan};
 use muster_tasks::settings::Settings;
@@ -136,6 +136,15 @@ impl Story {
                 let closed = rest.contains(&"unschedulable").then_some((Guard::Unschedulable, 0));
                 self.board.set_guard(muster_types::task::Runtime::Process, quota.or(closed));
             }
+            "stuck" => {
+                let lack = Lack {
+                    slots: rest.contains(&"slots"),
+                    memory: rest.contains(&"memory"),
+                    ..Lack::default()
+                };
+                self.board.observe_stuck(self.tasks[rest[0]].uid, lack, self.now);
+            }
+            "placed" => self.board.observe_placed(self.tasks[rest[0]].uid),
             "gone" => self.board.forget(self.tasks[rest[0]].uid),
             "plan" => {
                 let plan = self.board.plan(self.now);
@@ -476,6 +485,73 @@ fn a_blocked_task_that_may_preempts_the_newest_of_the_lowest_after_a_minute() {
          gone new
          plan
          > start urgent",
+    );
+}
+
+#[test]
+fn an_attempt_that_finds_no_place_makes_the_newest_of_the_lowest_leave_after_a_minute() {
+    play(
+        "room slots=9
+         task old prio=1 memory=1
+         task new prio=1 memory=1
+         task light prio=0
+         task equal prio=9 memory=1
+         task urgent prio=9 memory=5 preempt
+         plan
+         > start equal
+         > start urgent
+         > start old
+         > start new
+         > start light
+         state old Running
+         state light Running
+         state equal Running
+         now 10
+         state new Running
+         state urgent Pending
+         stuck urgent memory
+         plan
+         > wake 70
+         now 70
+         plan
+         > preempt new for urgent
+         > wake 130
+         plan
+         > wake 130
+         gone new
+         now 130
+         plan
+         > preempt old for urgent
+         > wake 190
+         gone old
+         placed urgent
+         now 190
+         plan",
+    );
+}
+
+#[test]
+fn an_attempt_that_finds_no_place_makes_nobody_leave_who_has_none_of_what_it_lacks() {
+    play(
+        "room slots=9
+         task light prio=0
+         task calm prio=9 memory=5
+         task urgent prio=9 memory=5 preempt
+         plan
+         > start calm
+         > start urgent
+         > start light
+         state light Running
+         state urgent Pending
+         state calm Pending
+         stuck urgent memory
+         stuck calm slots
+         now 100
+         plan
+         stuck urgent slots
+         plan
+         > preempt light for urgent
+         > wake 160",
     );
 }
 

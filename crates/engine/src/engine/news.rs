@@ -9,6 +9,7 @@ use muster_ports::runtime::{Fact, Handle, Observation, UNSCHEDULABLE};
 use muster_tasks::brief::{ROBOT_FINALIZER, has_attempt, is_held_by_robot};
 use muster_tasks::progress;
 use muster_tasks::reap::retention;
+use muster_tasks::stuck::read_shortage;
 use muster_tasks::view::{TaskView, parse_uid, state_of};
 use muster_types::State;
 use muster_types::task::Runtime;
@@ -121,10 +122,15 @@ impl Engine {
     /// What news says about room in the cluster.
     fn guard_pods(&mut self, fact: &Fact, now: Millis) {
         let second = now.to_timestamp().as_second();
+        let uid = parse_uid(&fact.handle.task);
         match &fact.what {
             Observation::Created => self.guard.observe_created(self.board.taken(Runtime::Pod), second),
-            Observation::Waiting { reason, .. } if reason == UNSCHEDULABLE => {
+            Observation::Waiting { reason, message } if reason == UNSCHEDULABLE => {
                 self.guard.observe_unschedulable(&fact.handle);
+                if let (Some(uid), Some(lack)) = (uid, read_shortage(message)) {
+                    self.board.observe_stuck(uid, lack, second);
+                }
+                return;
             }
             Observation::Blocked { .. } => {
                 // The one that was refused is still counted.
@@ -134,6 +140,9 @@ impl Engine {
             Observation::StartFailed { .. } | Observation::Ended(_) | Observation::Lost { .. } => {
                 self.guard.observe_ended(&fact.handle, second);
             }
+        }
+        if let Some(uid) = uid {
+            self.board.observe_placed(uid);
         }
     }
 }

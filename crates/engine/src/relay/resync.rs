@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use muster_ports::store::{ResourceName, Revision, Snapshot, Store, Stored};
 use muster_relay::classify::{Observed, classify};
+use muster_relay::kube_job::KUBE_JOBS;
 use muster_relay::wants::Wants;
 use muster_types::{Message, Millis};
 
@@ -27,7 +28,8 @@ impl Resync {
     /// A walk through the store as it is now.
     pub fn new(store: &Store, since: u64) -> Self {
         let resources = store.counts().into_iter().map(|(resource, _)| resource);
-        let resources = resources.filter(|resource| !resource.as_str().ends_with(".internal"));
+        let is_told = |name: &str| name == KUBE_JOBS || !name.ends_with(".internal");
+        let resources = resources.filter(|resource| is_told(resource.as_str()));
         let upto = store.revision().0;
         let left = resources.map(|resource| (resource.clone(), store.snapshot(&resource))).collect();
         Self { since, upto, left, place: None }

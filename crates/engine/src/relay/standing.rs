@@ -11,6 +11,7 @@ use muster_types::{Duration, EventSink, EventSinkStatus};
 
 use super::SINKS;
 use super::cursor::Cursor;
+use super::job_source::JobSourceStanding;
 use crate::writes::put;
 
 /// Least time between two writes, in milliseconds.
@@ -84,6 +85,17 @@ impl Standing {
         match message {
             Some(message) => self.set("Lagging", ConditionStatus::True, "Resync", message, now),
             None => self.set("Lagging", ConditionStatus::False, "KeepsUp", "", now),
+        }
+    }
+
+    /// Whether jobs of a cluster are seen.
+    pub fn watching(&mut self, jobs: &JobSourceStanding, now: Millis) {
+        match (&jobs.trouble, &jobs.gap) {
+            (Some(error), _) => {
+                self.set("Watching", ConditionStatus::False, error.reason, &error.message, now);
+            }
+            (None, Some(gap)) => self.set("Watching", ConditionStatus::True, "AfterGap", gap, now),
+            (None, None) => self.set("Watching", ConditionStatus::True, "Watching", "", now),
         }
     }
 

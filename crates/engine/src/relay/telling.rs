@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use muster_ports::clock::Millis;
 use muster_ports::publisher::{Journal, PublishError, Publisher, Session, Verdict};
-use muster_ports::store::{Change, Lease, Revision, Watch, WatchError, WatchScope};
+use muster_ports::store::{Change, Key, Lease, Revision, Watch, WatchError, WatchScope};
 use muster_ports::telemetry::Metric;
 use muster_relay::classify::{Observed, classify};
 use muster_relay::wants::Wants;
@@ -14,6 +14,7 @@ use muster_relay::window::{Ticket, Window};
 use muster_types::event_sink_status::SinkRequest;
 
 use super::cursor::Cursor;
+use super::job_place::{JOB_PLACES, JobPlace};
 use super::requests::{replay_from, replay_request, test, test_request};
 use super::resync::Resync;
 use super::standing::Standing;
@@ -58,6 +59,10 @@ pub struct Telling<'a> {
     last_journal: Millis,
     /// When changes were committed whose messages are not confirmed.
     times: VecDeque<(u64, Millis)>,
+    /// Where it is kept up to where jobs of a cluster were seen.
+    place_key: Key,
+    /// Up to where jobs of a cluster were seen, by the change that says so.
+    versions: VecDeque<(u64, u64)>,
     resync: Option<Resync>,
     /// Nothing is written down before this was told.
     resync_upto: u64,
@@ -77,10 +82,12 @@ impl<'a> Telling<'a> {
     pub fn new(worker: &'a mut Worker, standing: &'a mut Standing, seen: Arc<Seen>) -> Self {
         let wants = Wants::of(&seen.sink);
         let window = Window::new(seen.sink.spec.window(), 0);
+        let place_key = JobPlace::key(&worker.uid);
         Self {
             worker,
             standing,
             seen,
+            place_key,
             wants,
             window,
             cursor: Cursor::default(),
@@ -88,6 +95,7 @@ impl<'a> Telling<'a> {
             of_interest: 0,
             last_journal: Millis(0),
             times: VecDeque::new(),
+            versions: VecDeque::new(),
             resync: None,
             resync_upto: 0,
             rest_until: None,
@@ -131,7 +139,8 @@ impl<'a> Telling<'a> {
         let kept = Cursor::read(store, &self.worker.uid);
         // A new sink begins with what comes after it.
         self.cursor = kept.unwrap_or(Cursor { upto: self.seen.revision.0, ..Cursor::default() });
-        if let Some(journal) = &journal {
+        // What was seen of a cluster has its place in the store; a journal outside holds versions of the cluster then.
+        if let Some(journal) = journal.as_ref().filter(|_| !self.is_of_cluster()) {
             self.cursor.upto = self.read_journal(&**journal, self.cursor.upto).await?;
         }
         if kept.is_none() {
@@ -140,6 +149,11 @@ impl<'a> Telling<'a> {
         self.journaled = self.cursor.upto;
         let renew_at = Millis(now.0 + i64::try_from(settings.lease.as_millis() / 3).unwrap_or(i64::MAX));
         Ok(Ways { lease, renew_at, journal, publisher })
+    }
+
+    /// True if the sink hears of jobs of a cluster.
+    fn is_of_cluster(&self) -> bool {
+        self.seen.sink.spec.sources.kube_jobs.is_some()
     }
 
     /// A journal outside counts, unless what it says cannot be.
@@ -274,7 +288,11 @@ impl<'a> Telling<'a> {
     fn take_in(&mut self, changes: &[Arc<Change>], position: Revision) {
         for change in changes {
             let resource = change.resource.as_str();
-            if !resource.ends_with(".internal") && resource != SINKS {
+            if resource == JOB_PLACES && *change.object.path == *self.place_key.path && !change.deleted {
+                let version = JobPlace::parse(change.object.json()).map(|place| place.place.version());
+                self.versions.extend(version.map(|version| (change.revision().0, version)));
+                self.of_interest = change.revision().0;
+            } else if !resource.ends_with(".internal") && resource != SINKS {
                 self.of_interest = change.revision().0;
             }
             let observed = Observed {
@@ -366,6 +384,9 @@ impl<'a> Telling<'a> {
         let oldest = self.times.front().map(|(_, at)| *at);
         self.standing.backlog(self.window.backlog(), behind, oldest, now);
         self.standing.progress(&self.cursor, now);
+        if let Some(jobs) = self.worker.jobs() {
+            self.standing.watching(&jobs, now);
+        }
         if !self.window.is_resting() {
             self.standing.delivering(None, now);
         }
@@ -408,8 +429,9 @@ impl<'a> Telling<'a> {
     /// Outside first: the store's own note is the one that is used when the other is lost.
     async fn write_cursor(&mut self, ways: &Ways) -> Result<(), Ending> {
         let upto = self.cursor.upto;
-        if let Some(journal) = &ways.journal {
-            let written = journal.write(&upto.to_string()).await;
+        let value = if self.is_of_cluster() { self.confirmed_version(upto) } else { Some(upto) };
+        if let (Some(journal), Some(value)) = (&ways.journal, value) {
+            let written = journal.write(&value.to_string()).await;
             written.map_err(|error| PublishError::new("JournalFailed", error))?;
         }
         let store = &self.worker.outside.store;
@@ -420,6 +442,12 @@ impl<'a> Telling<'a> {
         self.journaled = upto;
         self.last_journal = self.now();
         Ok(())
+    }
+
+    /// The version of the cluster up to which everything that was seen was confirmed, if it is a new one.
+    fn confirmed_version(&mut self, upto: u64) -> Option<u64> {
+        let passed = self.versions.iter().take_while(|(revision, _)| *revision <= upto).count();
+        self.versions.drain(..passed).next_back().map(|(_, version)| version)
     }
 
     /// How long there is nothing to do by itself.

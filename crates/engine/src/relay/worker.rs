@@ -6,11 +6,13 @@ use std::time::Duration;
 use muster_ports::publisher::PublishError;
 use muster_ports::store::{CommitError, LeaseError, WatchError};
 use muster_types::EventSink;
-use muster_types::event_sink::{REPLAY_REQUEST, TEST_REQUEST};
+use muster_types::event_sink::{Journal, KubeJobSource, REPLAY_REQUEST, TEST_REQUEST};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 use super::cursor::Cursor;
+use super::job_source::{JobSource, JobSourceStanding, forget_jobs};
 use super::standing::Standing;
 use super::telling::Telling;
 use super::{Outside, Seen, Settings, hold_name};
@@ -77,6 +79,15 @@ pub struct Worker {
     pub path: Arc<str>,
     pub uid: String,
     news: watch::Receiver<Option<Arc<Seen>>>,
+    jobs: Option<Jobs>,
+}
+
+/// What sees to the jobs of a cluster for the sink.
+struct Jobs {
+    wanted: (KubeJobSource, Option<Journal>),
+    standing: watch::Receiver<JobSourceStanding>,
+    /// It ends with this.
+    _running: JoinSet<()>,
 }
 
 impl Worker {
@@ -88,7 +99,7 @@ impl Worker {
         uid: String,
         news: watch::Receiver<Option<Arc<Seen>>>,
     ) -> Self {
-        Self { outside, settings, path, uid, news }
+        Self { outside, settings, path, uid, news, jobs: None }
     }
 
     /// The sink as it is now; `None` if it is gone.
@@ -111,6 +122,7 @@ impl Worker {
         while let Some(seen) = self.seen() {
             let standing =
                 standing.get_or_insert_with(|| Standing::new(&self.path, seen.sink.status.clone()));
+            self.tend_jobs(&seen.sink);
             if seen.sink.spec.suspend {
                 self.rest(standing).await;
                 continue;
@@ -127,6 +139,9 @@ impl Worker {
                     tracing::warn!(sink = &*self.path, reason = error.reason, %error, "a sink takes no messages");
                     let now = self.outside.clock.now();
                     standing.disconnected(&error, now);
+                    if let Some(jobs) = self.jobs() {
+                        standing.watching(&jobs, now);
+                    }
                     standing.write(&self.outside.store, now).await;
                     self.pause(&seen.sink, pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
@@ -134,6 +149,35 @@ impl Worker {
             }
         }
         self.forget().await;
+    }
+
+    /// Jobs of a cluster are seen also while the sink takes no messages, or is told to pause.
+    fn tend_jobs(&mut self, sink: &EventSink) {
+        let wanted = sink.spec.sources.kube_jobs.clone().map(|wanted| (wanted, sink.spec.journal.clone()));
+        if self.jobs.as_ref().map(|jobs| &jobs.wanted) == wanted.as_ref() {
+            return;
+        }
+        self.jobs = wanted.map(|wanted| {
+            let (sender, standing) = watch::channel(JobSourceStanding::default());
+            let source = JobSource {
+                outside: self.outside.clone(),
+                settings: self.settings.clone(),
+                path: self.path.clone(),
+                uid: self.uid.clone(),
+                wanted: wanted.0.clone(),
+                // A journal that cannot be had is told by the turn.
+                journal: self.outside.sinks.journal(sink).ok().flatten(),
+                standing: sender,
+            };
+            let mut running = JoinSet::new();
+            running.spawn(source.run());
+            Jobs { wanted, standing, _running: running }
+        });
+    }
+
+    /// How it stands with jobs of a cluster, if they are wanted.
+    pub fn jobs(&self) -> Option<JobSourceStanding> {
+        self.jobs.as_ref().map(|jobs| jobs.standing.borrow().clone())
     }
 
     async fn rest(&mut self, standing: &mut Standing) {
@@ -155,8 +199,11 @@ impl Worker {
     }
 
     /// The sink is gone, and so is what was held for it.
-    async fn forget(&self) {
+    async fn forget(mut self) {
         self.outside.store.hold(&hold_name(&self.uid), None);
+        if self.jobs.take().is_some() {
+            forget_jobs(&self.outside.store, &self.uid).await;
+        }
         if let Err(error) = Cursor::remove(&self.outside.store, &self.uid).await {
             tracing::debug!(sink = &*self.path, %error, "the cursor of a sink that is gone stays behind");
         }

@@ -170,6 +170,12 @@ impl Store {
         self.shared.state.read().snapshot(resource)
     }
 
+    /// All objects of some kinds at one and the same revision.
+    pub fn snapshots(&self, resources: &[ResourceName]) -> Vec<Snapshot> {
+        let state = self.shared.state.read();
+        resources.iter().map(|resource| state.snapshot(resource)).collect()
+    }
+
     /// How many objects there are of each kind, in order of kind.
     pub fn counts(&self) -> Vec<(ResourceName, usize)> {
         self.shared.state.read().counts()

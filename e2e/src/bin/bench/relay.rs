@@ -101,6 +101,7 @@ async fn measure(rabbit: &Rabbit, dir: &Path, count: usize) -> anyhow::Result<Fo
         clock: Arc::new(SystemClock),
         sinks: Arc::new(tap),
         telemetry: Telemetry::default(),
+        kube_jobs: None,
     };
     let relay = tokio::spawn(relay::run(outside, relay::Settings::default()));
     // Begins where it is, and rests.

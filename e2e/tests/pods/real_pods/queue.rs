@@ -119,3 +119,30 @@ fn while_a_pod_finds_no_node_no_more_are_made() {
     tasks.wait("nowhere", "Canceled");
     tasks.wait("behind", "Succeeded");
 }
+
+#[test]
+fn an_important_pod_that_finds_no_node_takes_the_place_of_another() {
+    let cluster = Cluster::new();
+    let server = cluster.server(&["--preempt-delay", "2s", "--preempt-rest", "1s"]);
+    let tasks = Tasks::of(&server, &cluster);
+    let cpu = cluster.kubectl(&["get", "nodes", "-o", "jsonpath={.items[0].status.allocatable.cpu}"]);
+    let cores: u32 = cpu.trim().parse().expect("whole cores");
+    // More than half of the node: two of them do not fit.
+    let most = format!("{}m", cores * 1000 * 6 / 10);
+    let stays = "trap 'exit 0' TERM; while true; do sleep 0.1; done";
+    tasks.shell("victim", stays, &json!({ "killTimeout": "1s", "resources": { "cpu": most } }));
+    tasks.wait("victim", "Running");
+    tasks.shell("bystander", stays, &json!({ "killTimeout": "1s" }));
+    tasks.wait("bystander", "Running");
+    let more = json!({ "priority": 10, "policy": { "preemptEnabled": true }, "resources": { "cpu": most } });
+    tasks.shell("urgent", "echo at last", &more);
+    let urgent = tasks.wait("urgent", "Succeeded");
+    assert!(records(&urgent).contains(&"PodPending".to_owned()), "{urgent:#}");
+    let victim = tasks.wait("victim", "Running");
+    assert!(records(&victim).contains(&"Preempted".to_owned()), "{victim:#}");
+    let bystander = tasks.get("bystander");
+    assert!(
+        !records(&bystander).contains(&"Preempted".to_owned()),
+        "it has none of what was lacking: {bystander:#}"
+    );
+}

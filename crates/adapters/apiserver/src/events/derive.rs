@@ -1,10 +1,12 @@
-//! From the status of a task to events: one per record and one per error, of the last hour. Pure.
+//! From the status of an object to events: one per record, error and condition, and one for the runs that a schedule
+//! made, of the last hour. Pure.
 
 use std::collections::BTreeMap;
 
 use muster_ports::clock::Millis;
 use muster_ports::store::Stored;
 use muster_types::Timestamp;
+use muster_types::condition::{Condition, ConditionStatus};
 use muster_types::task_status::{Record, RecordKind, TaskError};
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
@@ -16,10 +18,21 @@ use crate::ids;
 const HOUR: i64 = 3600;
 /// What an error is called.
 const ERROR: &str = "TaskError";
+/// What the latest run of a schedule is called.
+const RUN: &str = "RunMade";
+/// Conditions that are nothing to be glad of when they hold; of all others it is the reverse.
+const TROUBLES: [&str; 2] = ["Failed", "Lagging"];
+/// Conditions that say what was asked for or what is, neither good nor bad.
+const PLAIN: [&str; 3] = ["Suspended", "Exhausted", "Complete"];
+/// Why a condition may be False without anything being wrong.
+const ASKED_FOR: [&str; 2] = ["Suspended", "Exhausted"];
 
-/// What of a task events are derived from.
+/// What of an object events are derived from.
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Head {
+    api_version: String,
+    kind: String,
     metadata: HeadMetadata,
     #[serde(default)]
     status: HeadStatus,
@@ -38,19 +51,28 @@ struct HeadMetadata {
 struct HeadStatus {
     events: Vec<Record>,
     errors: Vec<TaskError>,
+    conditions: Vec<Condition>,
     terminated: Option<Timestamp>,
     state_since: Option<Timestamp>,
+    last_scheduled_time: Option<Timestamp>,
+    made: u32,
 }
 
-/// The events of a stored task, oldest records first. None of a task that cannot be read.
+/// The events of a stored object, oldest records first. None of one that cannot be read or is in no namespace.
 pub fn events_of(stored: &Stored, now: Millis) -> Vec<Event> {
+    if stored.namespace().is_empty() {
+        return Vec::new();
+    }
     let Ok(head) = serde_json::from_slice::<Head>(stored.json()) else { return Vec::new() };
     let oldest = now.0.div_euclid(1000) - HOUR;
     let is_recent = |event: &Event| event.last.as_second() >= oldest;
     let mut maker = Maker { stored, head: &head, seen: BTreeMap::new() };
     let records: Vec<Event> = head.status.events.iter().map(|record| maker.of_record(record)).collect();
     let errors: Vec<Event> = head.status.errors.iter().filter_map(|error| maker.of_error(error)).collect();
-    records.into_iter().chain(errors).filter(is_recent).collect()
+    let conditions: Vec<Event> =
+        head.status.conditions.iter().filter_map(|condition| maker.of_condition(condition)).collect();
+    let runs = maker.of_runs();
+    records.into_iter().chain(errors).chain(conditions).chain(runs).filter(is_recent).collect()
 }
 
 struct Maker<'a> {
@@ -77,6 +99,32 @@ impl Maker<'_> {
         Some(self.event(ERROR.to_owned(), &error.description, true, 1, at, at))
     }
 
+    /// The word of a condition that was not given is its type. What is not known yet is no news.
+    fn of_condition(&mut self, condition: &Condition) -> Option<Event> {
+        let Condition { r#type, status, reason, message, last_transition_time: at, .. } = condition;
+        let is_plain = PLAIN.contains(&r#type.as_str()) || ASKED_FOR.contains(&reason.as_str());
+        let is_trouble = TROUBLES.contains(&r#type.as_str());
+        let is_warning = match status {
+            ConditionStatus::Unknown => return None,
+            ConditionStatus::True => is_trouble,
+            ConditionStatus::False if is_trouble => return None,
+            ConditionStatus::False => !is_plain,
+        };
+        let reason = if reason.is_empty() { r#type } else { reason };
+        let note = match message.as_str() {
+            "" => format!("{type} is {status}"),
+            message => format!("{type} is {status}: {message}"),
+        };
+        Some(self.event(reason.clone(), &note, is_warning, 1, *at, *at))
+    }
+
+    fn of_runs(&mut self) -> Option<Event> {
+        let status = &self.head.status;
+        let last = status.last_scheduled_time.filter(|_| status.made > 0)?;
+        let first = self.head.metadata.creation_timestamp.filter(|_| status.made > 1).unwrap_or(last);
+        Some(self.event(RUN.to_owned(), "a run was made", false, status.made, first, last))
+    }
+
     fn event(
         &mut self,
         reason: String,
@@ -91,14 +139,16 @@ impl Maker<'_> {
         *times += 1;
         let digest = Sha256::digest(format!("{uid}\n{reason}\n{times}\n{note}"));
         let hex = ids::hex(&digest[..16]);
-        let task = self.stored.name();
+        let object = self.stored.name();
         Event {
-            name: format!("{task}.{}", &hex[..16]),
+            name: format!("{object}.{}", &hex[..16]),
             uid: format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]),
             revision: self.stored.revision.to_string(),
             namespace: self.stored.namespace().to_owned(),
-            task: task.to_owned(),
-            task_uid: uid.clone(),
+            api_version: self.head.api_version.clone(),
+            kind: self.head.kind.clone(),
+            object: object.to_owned(),
+            object_uid: uid.clone(),
             reason,
             note: note.to_owned(),
             is_warning,

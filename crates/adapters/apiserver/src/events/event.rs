@@ -7,7 +7,6 @@ use super::GROUP;
 
 /// Who reports.
 const REPORTER: &str = "muster";
-const TASK_VERSION: &str = "muster.dev/v1alpha1";
 
 /// The two forms of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,21 +17,25 @@ pub enum Dialect {
     Group,
 }
 
-/// Something that happened to a task. Equal if nothing but the revision differs.
+/// Something that happened to an object. Equal if nothing but the revision differs.
 #[derive(Debug, Clone)]
 pub struct Event {
-    /// `<task>.<16 hex digits>`.
+    /// `<object>.<16 hex digits>`.
     pub name: String,
     /// A uid that is the same whenever it is derived.
     pub uid: String,
-    /// Revision of the task it is derived from.
+    /// Revision of the object it is derived from.
     pub revision: String,
-    /// Namespace of the task.
+    /// Namespace of the object.
     pub namespace: String,
-    /// Name of the task.
-    pub task: String,
-    /// Uid of the task.
-    pub task_uid: String,
+    /// Group and version of the object.
+    pub api_version: String,
+    /// Kind of the object.
+    pub kind: String,
+    /// Name of the object.
+    pub object: String,
+    /// Uid of the object.
+    pub object_uid: String,
     /// What happened, in one word.
     pub reason: String,
     /// Why, for people.
@@ -56,7 +59,7 @@ impl PartialEq for Event {
 
 impl Event {
     /// `Normal` or `Warning`.
-    pub fn kind(&self) -> &'static str {
+    pub fn class(&self) -> &'static str {
         if self.is_warning { "Warning" } else { "Normal" }
     }
 
@@ -65,11 +68,11 @@ impl Event {
         let of_object = name.strip_prefix("involvedObject.").or_else(|| name.strip_prefix("regarding."));
         if let Some(field) = of_object {
             return Some(match field {
-                "kind" => "Task",
+                "kind" => &self.kind,
                 "namespace" => &self.namespace,
-                "name" => &self.task,
-                "uid" => &self.task_uid,
-                "apiVersion" => TASK_VERSION,
+                "name" => &self.object,
+                "uid" => &self.object_uid,
+                "apiVersion" => &self.api_version,
                 "resourceVersion" => &self.revision,
                 "fieldPath" => "",
                 _ => return None,
@@ -79,7 +82,7 @@ impl Event {
             "metadata.name" => Some(&self.name),
             "metadata.namespace" => Some(&self.namespace),
             "reason" => Some(&self.reason),
-            "type" => Some(self.kind()),
+            "type" => Some(self.class()),
             "source" | "reportingComponent" | "reportingController" => Some(REPORTER),
             _ => None,
         }
@@ -92,21 +95,21 @@ impl Event {
             "creationTimestamp": self.first,
         });
         let object = json!({
-            "kind": "Task", "namespace": self.namespace, "name": self.task, "uid": self.task_uid,
-            "apiVersion": TASK_VERSION,
+            "kind": self.kind, "namespace": self.namespace, "name": self.object, "uid": self.object_uid,
+            "apiVersion": self.api_version,
         });
         let source = json!({ "component": REPORTER });
         match dialect {
             Dialect::Core => json!({
                 "kind": "Event", "apiVersion": "v1", "metadata": metadata, "involvedObject": object,
                 "reason": self.reason, "message": self.note, "source": source, "firstTimestamp": self.first,
-                "lastTimestamp": self.last, "count": self.count, "type": self.kind(), "eventTime": null,
+                "lastTimestamp": self.last, "count": self.count, "type": self.class(), "eventTime": null,
                 "reportingComponent": REPORTER, "reportingInstance": "",
             }),
             Dialect::Group => {
                 let mut event = json!({
                     "kind": "Event", "apiVersion": format!("{GROUP}/v1"), "metadata": metadata, "regarding": object,
-                    "reason": self.reason, "note": self.note, "type": self.kind(), "eventTime": null,
+                    "reason": self.reason, "note": self.note, "type": self.class(), "eventTime": null,
                     "reportingController": REPORTER, "reportingInstance": "", "deprecatedSource": source,
                     "deprecatedFirstTimestamp": self.first, "deprecatedLastTimestamp": self.last,
                     "deprecatedCount": self.count,

@@ -13,7 +13,7 @@ use super::event::Dialect;
 use crate::kind::{AnyObject, ColumnInfo, Decoded, Input, Kind, KindInfo, Part, Writing};
 use crate::refusal::{Causes, Refusal};
 
-/// The kind Event of one group. Its objects are looked for among tasks.
+/// The kind Event of one group. Its objects are looked for among those of other kinds.
 pub struct EventKind {
     info: KindInfo,
     schema: Schema,
@@ -39,7 +39,7 @@ impl EventKind {
             short_names: vec!["ev".to_owned()],
             namespaced: true,
             has_status: false,
-            resource: ResourceName::new("tasks.muster.dev"),
+            resource: ResourceName::new("events"),
         };
         let column = |name: &'static str, description: &'static str, column_type, wide| ColumnInfo {
             name: name.into(),
@@ -114,7 +114,8 @@ impl Kind for EventKind {
             found.cloned().unwrap_or_default()
         };
         let object = either("involvedObject", "regarding");
-        let named = object["name"].as_str().map(|name| format!("task/{name}"));
+        let word = |field: &str| object[field].as_str().unwrap_or_default();
+        let named = format!("{}/{}", word("kind").to_lowercase(), word("name"));
         vec![
             either("lastTimestamp", "deprecatedLastTimestamp"),
             either("type", "type"),

@@ -1,10 +1,10 @@
-//! Which events a client wants to see, and what a change of a task means for them.
+//! Which events a client wants to see, and what a change of an object means for them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muster_ports::clock::Clock;
-use muster_ports::store::{Change, Stored};
+use muster_ports::store::{Change, ResourceName, Stored};
 use muster_types::field_selector::{FieldOperator, FieldSelector};
 
 use super::derive::events_of;
@@ -44,7 +44,9 @@ const FIELDS: [&str; 23] = [
 pub struct EventView {
     dialect: Dialect,
     namespace: Option<String>,
-    /// The one task whose events are asked for.
+    /// The kinds whose events are asked for.
+    resources: Vec<ResourceName>,
+    /// The one object whose events are asked for.
     only: Option<String>,
     fields: FieldSelector,
     /// Events have no labels, so either all pass or none does.
@@ -73,10 +75,12 @@ impl EventView {
         };
         let namespace =
             call.namespace.clone().or_else(|| wanted(["involvedObject.namespace", "regarding.namespace"]));
-        let task = wanted(["involvedObject.name", "regarding.name"]);
-        let only = namespace.as_ref().zip(task).map(|(namespace, task)| format!("{namespace}/{task}"));
+        let name = wanted(["involvedObject.name", "regarding.name"]);
+        let only = namespace.as_ref().zip(name).map(|(namespace, name)| format!("{namespace}/{name}"));
+        let kind = wanted(["involvedObject.kind", "regarding.kind"]);
+        let resources = resources(call, kind.as_deref());
         let labels_pass = call.options.labels.matches_with(|_| None);
-        Ok(Self { dialect, namespace, only, fields, labels_pass, clock: call.api.clock.clone() })
+        Ok(Self { dialect, namespace, resources, only, fields, labels_pass, clock: call.api.clock.clone() })
     }
 
     fn events(&self, stored: &Stored) -> Vec<Event> {
@@ -95,7 +99,21 @@ impl EventView {
     }
 }
 
+/// Where the objects are kept that have events, of one kind or of all.
+pub fn resources(call: &Call, kind: Option<&str>) -> Vec<ResourceName> {
+    let kinds = call.api.registry.kinds();
+    let infos = kinds.iter().map(|known| known.info()).filter(|info| info.namespaced && info.has_status);
+    let wanted = infos.filter(|info| kind.is_none_or(|kind| kind == info.kind));
+    let found: Vec<_> = wanted.map(|info| info.resource.clone()).collect();
+    // Of a kind that is not there nothing is found, but there must be something to look at.
+    if found.is_empty() { vec![call.info().resource.clone()] } else { found }
+}
+
 impl Shows for EventView {
+    fn resources(&self) -> Vec<ResourceName> {
+        self.resources.clone()
+    }
+
     fn namespace(&self) -> Option<&str> {
         self.namespace.as_deref()
     }

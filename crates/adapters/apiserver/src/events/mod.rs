@@ -1,7 +1,7 @@
-//! Events as Kubernetes has them, so that `kubectl describe` and `kubectl get events` show what happened to tasks.
+//! Events as Kubernetes has them, so that `kubectl describe` and `kubectl get events` show what happened to objects.
 //!
-//! Nothing of this is stored: every event is derived from a record or an error in the status of a task, is as old as
-//! that, and goes with it. They can be read and watched, in the core group and in `events.k8s.io`.
+//! Nothing of this is stored: every event is derived from a record, an error or a condition in the status of an object,
+//! is as old as that, and goes with it. They can be read and watched, in the core group and in `events.k8s.io`.
 
 mod derive;
 mod event;
@@ -51,10 +51,13 @@ pub fn answer(call: &Call, verb: &str, dialect: Dialect) -> Result<Reply, Refusa
 
 fn get(call: &Call, dialect: Dialect) -> Result<Reply, Refusal> {
     let name = call.name();
-    let task = name.rsplit_once('.').map_or("", |(task, _)| task);
-    let stored = call.api.store.get(&Key::new(&call.info().resource, call.namespace(), task));
-    let events = stored.map(|stored| derive::events_of(&stored, call.api.clock.now())).unwrap_or_default();
-    let event = events.into_iter().find(|event| event.name == name);
+    let object = name.rsplit_once('.').map_or("", |(object, _)| object);
+    let resources = event_view::resources(call, None);
+    let keys = resources.iter().map(|resource| Key::new(resource, call.namespace(), object));
+    let mut events = keys
+        .filter_map(|key| call.api.store.get(&key))
+        .flat_map(|stored| derive::events_of(&stored, call.api.clock.now()));
+    let event = events.find(|event| event.name == name);
     let event = event.ok_or_else(|| {
         Refusal::no_such_thing(format!(
             "events \"{name}\" not found; what is older than an hour is not shown"

@@ -145,4 +145,14 @@ fn validate_sources(spec: &EventSinkSpec, causes: &mut Causes) {
             causes.invalid(format!("spec.sources.work.namespaces[{place}]"), namespace, why);
         }
     }
+    let Some(jobs) = &spec.sources.kube_jobs else { return };
+    if !jobs.namespace.is_empty()
+        && let Err(why) = name_rules::dns1123_label(&jobs.namespace)
+    {
+        causes.invalid("spec.sources.kubeJobs.namespace", &jobs.namespace, why);
+    }
+    if spec.sources.work.is_some() && spec.journal.is_some() {
+        let why = "a journal holds one place, and work and kubeJobs have one each; make two sinks";
+        causes.forbidden("spec.journal", why);
+    }
 }

@@ -7,6 +7,7 @@ mod container;
 mod event_sink;
 mod extension;
 mod job;
+mod kube_job;
 mod patterns;
 mod resource_type;
 mod robot;
@@ -24,6 +25,7 @@ use muster_types::application::ApplicationSpec;
 use muster_types::event_sink::EventSinkSpec;
 use muster_types::extension::ExtensionSpec;
 use muster_types::job::JobSpec;
+use muster_types::kube_job::KubeJobSpec;
 use muster_types::resource_type::ResourceTypeSpec;
 use muster_types::robot::RobotSpec;
 use muster_types::schedule::ScheduleSpec;
@@ -43,6 +45,7 @@ pub fn registry() -> Registry {
         .with::<ScheduleSpec>()
         .with::<RobotSpec>()
         .with::<EventSinkSpec>()
+        .with::<KubeJobSpec>()
         .with::<TaskTemplateSpec>()
         .with::<TaskKindSpec>()
         .with::<AddonSpec>()

@@ -1,4 +1,4 @@
-//! What a task and a managed resource have besides their object: one file each, and one line in the tables below.
+//! What a task, a KubeJob and a managed resource have besides their object: one file each, and one line in the tables below.
 //!
 //! Paths, discovery, access checks and `kubectl auth can-i` all follow the tables.
 
@@ -8,6 +8,7 @@ mod bucket;
 mod containers;
 mod explain;
 mod files;
+mod job_logs;
 mod log;
 mod log_follower;
 mod log_place;
@@ -20,6 +21,7 @@ use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::Method;
 use muster_types::Resource as _;
+use muster_types::kube_job::KubeJobSpec;
 use muster_types::names::RESOURCES_GROUP;
 use muster_types::task::TaskSpec;
 
@@ -56,6 +58,9 @@ static OF_TASKS: [Subresource; 6] = [
     retry::SUBRESOURCE,
 ];
 
+/// Those of what is kept of Kubernetes Jobs.
+static OF_KUBE_JOBS: [Subresource; 1] = [job_logs::SUBRESOURCE];
+
 /// Those of managed resources, of whatever kind.
 static OF_MANAGED: [Subresource; 1] = [statuses::SUBRESOURCE];
 
@@ -65,11 +70,13 @@ pub fn of(info: &KindInfo) -> impl Iterator<Item = &'static Subresource> {
 }
 
 fn table(group: &str, version: &str, plural: &str) -> &'static [Subresource] {
-    let tasks = TaskSpec::NAMES;
+    let (tasks, kube_jobs) = (TaskSpec::NAMES, KubeJobSpec::NAMES);
     if version != tasks.version {
         &[]
     } else if group == tasks.group && plural == tasks.plural {
         &OF_TASKS
+    } else if group == kube_jobs.group && plural == kube_jobs.plural {
+        &OF_KUBE_JOBS
     } else if group == RESOURCES_GROUP {
         &OF_MANAGED
     } else {
@@ -109,6 +116,7 @@ pub async fn answer(
         "attachments" => attachments::answer(&call, body).await,
         "bucket" => bucket::answer(&call, body).await,
         "explain" => explain::answer(&call).await,
+        "logs" => job_logs::answer(&call, body).await,
         "log" => log::answer(&call).await,
         "report" => report::answer(&call, body).await,
         "retry" => retry::answer(call).await,

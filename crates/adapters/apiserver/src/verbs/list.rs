@@ -9,7 +9,7 @@ use muster_ports::store::{Revision, Snapshot, Stored};
 use serde_json::{Value, json};
 
 use crate::call::Call;
-use crate::continuation::Token;
+use crate::continuation::{Position, Token, revision_of};
 use crate::filter::Filter;
 use crate::negotiate::Form;
 use crate::options::VersionMatch;
@@ -25,9 +25,9 @@ const CHUNK: usize = 128 * 1024;
 struct Listing {
     renderer: Renderer,
     shows: Box<dyn Shows>,
-    snapshot: Snapshot,
-    /// The path of the last object that was looked at.
-    after: Option<String>,
+    snapshots: Vec<Snapshot>,
+    /// The last object that was looked at.
+    position: Position,
     /// How many more objects the page takes.
     left: usize,
     paged: bool,
@@ -48,18 +48,18 @@ pub fn list(call: &Call) -> Result<Reply, Refusal> {
 
 /// Lists what is to be shown of the collection in the path.
 pub fn list_as(call: &Call, shows: Box<dyn Shows>) -> Result<Reply, Refusal> {
-    let (snapshot, after) = choose_snapshot(call)?;
+    let (snapshots, position) = choose_snapshots(call, &*shows)?;
     let renderer = call.renderer();
     let content_type = renderer.content_type();
     if call.options.limit.is_some() {
         let now = call.api.clock.now();
-        call.api.continuations.keep(&call.info().resource, &snapshot, now);
+        call.api.continuations.keep(&call.info().resource, &snapshots, now);
     }
     let mut listing = Listing {
         renderer,
         shows,
-        snapshot,
-        after,
+        snapshots,
+        position,
         left: call.options.limit.unwrap_or(usize::MAX),
         paged: call.options.limit.is_some(),
         stage: Stage::Head,
@@ -85,7 +85,7 @@ pub fn list_as(call: &Call, shows: Box<dyn Shows>) -> Result<Reply, Refusal> {
 }
 
 /// The state the list is made of, and where it goes on.
-fn choose_snapshot(call: &Call) -> Result<(Snapshot, Option<String>), Refusal> {
+fn choose_snapshots(call: &Call, shows: &dyn Shows) -> Result<(Vec<Snapshot>, Position), Refusal> {
     let resource = &call.info().resource;
     let now = call.api.clock.now();
     if let Some(token) = &call.options.continue_from {
@@ -94,18 +94,19 @@ fn choose_snapshot(call: &Call) -> Result<(Snapshot, Option<String>), Refusal> {
         }
         let token = Token::decode(token)?;
         let kept = call.api.continuations.find(resource, Revision(token.revision), now);
-        let snapshot = kept.ok_or_else(|| {
+        let snapshots = kept.ok_or_else(|| {
             Refusal::expired(
                 "the provided continue parameter is too old to display a consistent list result; start a new list \
                  without the continue parameter",
             )
         })?;
-        return Ok((snapshot, Some(token.after)));
+        return Ok((snapshots, token.position));
     }
-    let snapshot = call.api.store.snapshot(resource);
+    let snapshots = call.api.store.snapshots(&shows.resources());
+    let revision = revision_of(&snapshots);
     let wanted = call.options.resource_version.unwrap_or_default();
-    if wanted > snapshot.revision {
-        let message = format!("Too large resource version: {wanted}, current: {}", snapshot.revision);
+    if wanted > revision {
+        let message = format!("Too large resource version: {wanted}, current: {revision}");
         return Err(Refusal::too_large_revision(message));
     }
     match call.options.version_match {
@@ -115,13 +116,13 @@ fn choose_snapshot(call: &Call) -> Result<(Snapshot, Option<String>), Refusal> {
         Some(VersionMatch::Exact) if wanted == Revision::ZERO => {
             Err(Refusal::bad_request("resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\""))
         }
-        Some(VersionMatch::Exact) if wanted != snapshot.revision => {
+        Some(VersionMatch::Exact) if wanted != revision => {
             let kept = call.api.continuations.find(resource, wanted, now);
             let kept =
                 kept.ok_or_else(|| Refusal::expired(format!("revision {wanted} is no longer kept")))?;
-            Ok((kept, None))
+            Ok((kept, Position::default()))
         }
-        Some(VersionMatch::Exact | VersionMatch::NotOlderThan) | None => Ok((snapshot, None)),
+        Some(VersionMatch::Exact | VersionMatch::NotOlderThan) | None => Ok((snapshots, Position::default())),
     }
 }
 
@@ -139,12 +140,12 @@ impl Listing {
         let mut last = None;
         let mut full = false;
         let (renderer, left) = (&self.renderer, &mut self.left);
-        for stored in look_at(&self.snapshot, &*self.shows, self.after.as_deref()) {
+        for (part, stored) in look_at(&self.snapshots, &*self.shows, &self.position) {
             if *left == 0 || out.len() >= CHUNK {
                 full = true;
                 break;
             }
-            last = Some(stored.path.clone());
+            last = Some((part, stored.path.clone()));
             self.shows.show(stored, &mut |json| {
                 if std::mem::replace(&mut any, true) {
                     out.push(b',');
@@ -153,8 +154,8 @@ impl Listing {
                 *left = left.saturating_sub(1);
             });
         }
-        if let Some(last) = last {
-            self.after = Some(last.to_string());
+        if let Some((part, after)) = last {
+            self.position = Position { part, after: Some(after.to_string()) };
         }
         if full && self.left > 0 {
             self.stage = Stage::Items { any };
@@ -167,36 +168,38 @@ impl Listing {
 
     /// The metadata of the list; it ends with a page that is full.
     fn metadata(&self, more: bool) -> Value {
-        let revision = self.snapshot.revision;
-        let more = more && self.paged && self.any_left();
-        match &self.after {
-            Some(after) if more => {
-                let token = Token { revision: revision.0, after: after.clone() };
-                json!({"resourceVersion": revision.to_string(), "continue": token.encode()})
-            }
-            _ => json!({"resourceVersion": revision.to_string()}),
+        let revision = revision_of(&self.snapshots);
+        if more && self.paged && self.any_left() {
+            let token = Token { revision: revision.0, position: self.position.clone() };
+            return json!({"resourceVersion": revision.to_string(), "continue": token.encode()});
         }
+        json!({"resourceVersion": revision.to_string()})
     }
 
     fn any_left(&self) -> bool {
         let mut any = false;
-        let mut rest = look_at(&self.snapshot, &*self.shows, self.after.as_deref());
-        rest.any(|stored| {
+        let mut rest = look_at(&self.snapshots, &*self.shows, &self.position);
+        rest.any(|(_, stored)| {
             self.shows.show(stored, &mut |_| any = true);
             any
         })
     }
 }
 
-/// The stored objects of which something may be shown, behind a path.
+/// The stored objects of which something may be shown, behind a position, each with the snapshot it is in.
 pub fn look_at<'a>(
-    snapshot: &'a Snapshot,
+    snapshots: &'a [Snapshot],
     shows: &'a dyn Shows,
-    after: Option<&'a str>,
-) -> Box<dyn Iterator<Item = &'a Arc<Stored>> + 'a> {
-    match shows.only() {
-        Some(path) if after.is_some_and(|after| after >= path) => Box::new(std::iter::empty()),
-        Some(path) => Box::new(snapshot.get(path).into_iter()),
-        None => Box::new(snapshot.range(shows.namespace(), after)),
-    }
+    position: &'a Position,
+) -> impl Iterator<Item = (usize, &'a Arc<Stored>)> {
+    let parts = snapshots.iter().enumerate().skip(position.part);
+    parts.flat_map(move |(part, snapshot)| {
+        let after = if part == position.part { position.after.as_deref() } else { None };
+        let found: Box<dyn Iterator<Item = &'a Arc<Stored>>> = match shows.only() {
+            Some(path) if after.is_some_and(|after| after >= path) => Box::new(std::iter::empty()),
+            Some(path) => Box::new(snapshot.get(path).into_iter()),
+            None => Box::new(snapshot.range(shows.namespace(), after)),
+        };
+        found.map(move |stored| (part, stored))
+    })
 }

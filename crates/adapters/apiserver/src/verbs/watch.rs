@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
-use muster_ports::store::{Change, Revision, Snapshot, Watch, WatchError, WatchScope};
+use muster_ports::store::{Change, ResourceName, Revision, Snapshot, Watch, WatchError, WatchScope};
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use crate::call::Call;
+use crate::continuation::{Position, revision_of};
 use crate::filter::Filter;
 use crate::options::VersionMatch;
 use crate::refusal::Refusal;
@@ -49,8 +50,8 @@ struct Serving {
 }
 
 enum Stage {
-    /// Objects that were there at the start, in order of path.
-    Initial { snapshot: Snapshot, after: Option<String>, say_when_done: bool },
+    /// Objects that were there at the start, in order of kind and path.
+    Initial { snapshots: Vec<Snapshot>, position: Position, say_when_done: bool },
     /// Changes since then.
     Changes,
     /// Nothing more comes.
@@ -67,8 +68,12 @@ pub fn watch(call: &Call) -> Result<Reply, Refusal> {
 pub fn watch_as(call: &Call, shows: Box<dyn Shows>) -> Result<Reply, Refusal> {
     let room = call.api.watches.clone().try_acquire_owned();
     let room = room.map_err(|_| Refusal::too_many("too many watches are open; close some and try again"))?;
-    let (from, stage) = choose_start(call)?;
-    let scope = WatchScope::Resource(call.info().resource.clone());
+    let resources = shows.resources();
+    let (from, stage) = choose_start(call, &resources)?;
+    let scope = match &*resources {
+        [only] => WatchScope::Resource(only.clone()),
+        _ => WatchScope::All,
+    };
     let watch = call.api.store.watch(scope, from)?;
     let now = Instant::now();
     let timeout = call.options.timeout.filter(|timeout| !timeout.is_zero()).unwrap_or(DEFAULT_TIMEOUT);
@@ -94,7 +99,7 @@ pub fn watch_as(call: &Call, shows: Box<dyn Shows>) -> Result<Reply, Refusal> {
 }
 
 /// The revision to watch from, and what to send before.
-fn choose_start(call: &Call) -> Result<(Revision, Stage), Refusal> {
+fn choose_start(call: &Call, resources: &[ResourceName]) -> Result<(Revision, Stage), Refusal> {
     let options = &call.options;
     if options.send_initial_events.is_some() && options.version_match != Some(VersionMatch::NotOlderThan) {
         return Err(Refusal::bad_request("sendInitialEvents requires resourceVersionMatch=NotOlderThan"));
@@ -105,18 +110,19 @@ fn choose_start(call: &Call) -> Result<(Revision, Stage), Refusal> {
         ));
     }
     let version = options.resource_version.unwrap_or_default();
-    let snapshot = call.api.store.snapshot(&call.info().resource);
-    if version > snapshot.revision {
-        let message = format!("Too large resource version: {version}, current: {}", snapshot.revision);
+    let snapshots = call.api.store.snapshots(resources);
+    let revision = revision_of(&snapshots);
+    if version > revision {
+        let message = format!("Too large resource version: {version}, current: {revision}");
         return Err(Refusal::too_large_revision(message));
     }
     let initial = options.send_initial_events.unwrap_or(version == Revision::ZERO);
     Ok(match (initial, version) {
         (true, _) => {
             let say_when_done = options.send_initial_events == Some(true) && options.bookmarks;
-            (snapshot.revision, Stage::Initial { snapshot, after: None, say_when_done })
+            (revision, Stage::Initial { snapshots, position: Position::default(), say_when_done })
         }
-        (false, Revision::ZERO) => (snapshot.revision, Stage::Changes),
+        (false, Revision::ZERO) => (revision, Stage::Changes),
         (false, version) => (version, Stage::Changes),
     })
 }
@@ -132,7 +138,7 @@ impl Serving {
 
     fn initial_chunk(&mut self) -> Bytes {
         let mut out = Vec::with_capacity(4096);
-        let Stage::Initial { snapshot, after, say_when_done } =
+        let Stage::Initial { snapshots, position, say_when_done } =
             std::mem::replace(&mut self.stage, Stage::Changes)
         else {
             return Bytes::new();
@@ -140,18 +146,19 @@ impl Serving {
         let mut last = None;
         let mut full = false;
         let (renderer, shown) = (&self.renderer, &mut self.shown);
-        for stored in look_at(&snapshot, &*self.shows, after.as_deref()) {
+        for (part, stored) in look_at(&snapshots, &*self.shows, &position) {
             if out.len() >= CHUNK {
                 full = true;
                 break;
             }
-            last = Some(stored.path.to_string());
+            last = Some(Position { part, after: Some(stored.path.to_string()) });
             self.shows.show(stored, &mut |json| write_event("ADDED", json, renderer, shown, &mut out));
         }
         if full {
-            self.stage = Stage::Initial { snapshot, after: last.or(after), say_when_done };
+            let position = last.unwrap_or(position);
+            self.stage = Stage::Initial { snapshots, position, say_when_done };
         } else if say_when_done {
-            self.write_bookmark(snapshot.revision, true, &mut out);
+            self.write_bookmark(revision_of(&snapshots), true, &mut out);
         }
         out.into()
     }

@@ -1,9 +1,10 @@
-//! Events that are derived from what happened to tasks.
+//! Events that are derived from what happened to objects.
 
 use hyper::header::ACCEPT;
 use serde_json::{Value, json};
 
-use crate::server::{Ask, Server, TABLE, names, path, revision, task};
+use crate::server::{Ask, MERGE_PATCH, Server, TABLE, names, path, revision, task};
+use crate::workflows::object;
 
 const EVENTS: &str = "/api/v1/namespaces/default/events";
 const NEW_EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
@@ -253,4 +254,95 @@ async fn discovery_names_events_in_both_groups() {
     }
     let groups = server.get("/apis").await.good().to_string();
     assert!(groups.contains("events.k8s.io/v1"), "{groups}");
+}
+
+/// A job that failed and a schedule that makes runs, beside two tasks.
+async fn server_with_other_kinds() -> Server {
+    let server = server_with_events().await;
+    let tasks = json!([{"name": "t", "spec": {"container": {"command": ["true"]}}}]);
+    let groups = json!([{"name": "g", "tasks": tasks}]);
+    server.post(&path("jobs"), &object("Job", "a", &json!({"taskGroups": groups}))).await.good();
+    let schedule = json!({
+        "schedulePolicy": {"timeSpec": "@daily"}, "template": {"spec": {"container": {"command": ["true"]}}},
+    });
+    server.post(&path("schedules"), &object("Schedule", "nightly", &schedule)).await.good();
+    let condition = |r#type: &str, status: &str, reason: &str, message: &str| json!({"type": r#type, "status": status, "lastTransitionTime": RECENT, "reason": reason, "message": message});
+    let failed =
+        json!({"state": "Failed", "conditions": [condition("Failed", "True", "Failed", "1 of 2 failed")]});
+    patch_status(&server, "jobs/a", &failed).await;
+    let conditions = [
+        condition("Ready", "False", "TemplateNotFound", "no Job named x"),
+        condition("Suspended", "False", "Resumed", ""),
+        condition("Exhausted", "Unknown", "", ""),
+    ];
+    let runs = json!({"made": 4, "lastScheduledTime": RECENT, "conditions": conditions});
+    patch_status(&server, "schedules/nightly", &runs).await;
+    server
+}
+
+async fn patch_status(server: &Server, object: &str, status: &Value) {
+    let place = format!("{}/status", path(object));
+    server.patch(&place, MERGE_PATCH, &json!({ "status": status })).await.good();
+}
+
+#[tokio::test]
+async fn conditions_of_other_kinds_are_events() {
+    let server = server_with_other_kinds().await;
+    let all = server.get(EVENTS).await.good();
+    let expected = [
+        "a Warning Failed Failed is True: 1 of 2 failed",
+        "nightly Warning TemplateNotFound Ready is False: no Job named x",
+        "nightly Normal Resumed Suspended is False",
+        "nightly Normal RunMade a run was made",
+        "a Normal PodCreated a-1",
+        "a Warning PodFailed exit code 2",
+        "b Warning Timeout after 2s",
+    ];
+    assert_eq!(briefs(&all), expected);
+    let job = &all["items"][0]["involvedObject"];
+    assert_eq!((&job["kind"], &job["apiVersion"]), (&json!("Job"), &json!("muster.dev/v1alpha1")));
+    assert_eq!(all["items"][3]["count"], 4);
+    for event in all["items"].as_array().unwrap() {
+        let found = server.get(&format!("{EVENTS}/{}", crate::server::name(event))).await.good();
+        assert_eq!(&found, event);
+    }
+    let of_job = format!("{EVENTS}?fieldSelector=involvedObject.kind%3DJob,involvedObject.name%3Da");
+    assert_eq!(briefs(&server.get(&of_job).await.good()), expected[..1]);
+    let table = server.send(Ask::new("GET", &of_job).header(ACCEPT, TABLE)).await.good();
+    assert_eq!(table["rows"][0]["cells"][3], "job/a");
+}
+
+#[tokio::test]
+async fn pages_go_on_from_one_kind_to_the_next() {
+    let server = server_with_other_kinds().await;
+    let all = briefs(&server.get(EVENTS).await.good());
+    let mut paged = Vec::new();
+    let mut query = String::new();
+    loop {
+        let page = server.get(&format!("{EVENTS}?limit=1{query}")).await.good();
+        paged.extend(briefs(&page));
+        let Some(next) = page["metadata"]["continue"].as_str() else { break };
+        query = format!("&continue={next}");
+        assert!(paged.len() < all.len(), "{paged:?}");
+    }
+    assert_eq!(paged, all);
+}
+
+#[tokio::test]
+async fn a_watch_tells_of_all_kinds_in_the_order_of_changes() {
+    let server = server_with_other_kinds().await;
+    let mut watch = server.watch(&format!("{EVENTS}?watch=true")).await;
+    happen(&server, "b", &[record("Timeout", 2, "after 2s", RECENT)]).await;
+    server.delete(&format!("{}/a", path("jobs"))).await.good();
+    let words: Vec<_> = watch
+        .ready()
+        .iter()
+        .map(|e| format!("{} {}", e.word, e.object["reason"].as_str().unwrap()))
+        .collect();
+    assert_eq!(
+        words[..7],
+        ["Failed", "TemplateNotFound", "Resumed", "RunMade", "PodCreated", "PodFailed", "Timeout"]
+            .map(|reason| format!("ADDED {reason}"))
+    );
+    assert_eq!(words[7..], ["MODIFIED Timeout", "DELETED Failed"]);
 }

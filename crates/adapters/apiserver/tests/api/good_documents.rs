@@ -98,6 +98,16 @@ pub fn good_objects() -> Vec<(&'static str, Value)> {
             ),
         ),
         (
+            "kubejobs",
+            object(
+                "KubeJob",
+                json!({
+                    "jobName": "cds-a", "jobUid": "1b2c3d4e", "outcome": "failed", "failureReason": "late",
+                    "document": {"kind": "Job"},
+                }),
+            ),
+        ),
+        (
             "taskkinds",
             object(
                 "TaskKind",

@@ -14,6 +14,7 @@ mod bench;
 mod buckets;
 #[cfg(test)]
 mod cascade;
+mod cluster_users;
 #[cfg(test)]
 mod declaring;
 #[cfg(test)]
@@ -30,6 +31,8 @@ mod families;
 mod field_owners;
 #[cfg(test)]
 mod good_documents;
+#[cfg(test)]
+mod job_logs;
 #[cfg(test)]
 mod listing;
 #[cfg(test)]

@@ -13,6 +13,8 @@ use hyper::{HeaderMap, Method};
 use muster_apiserver::access::Role;
 use muster_apiserver::api::{Api, Settings};
 use muster_apiserver::attempt_tokens::AttemptTokens;
+use muster_apiserver::cluster_users::ClusterUsers;
+use muster_apiserver::front_proxy::Fronted;
 use muster_apiserver::kinds;
 use muster_apiserver::parts::Parts;
 use muster_apiserver::registry::Registry;
@@ -20,9 +22,11 @@ use muster_apiserver::shutdown::Shutdown;
 use muster_apiserver::tokens::NewToken;
 use muster_ports::blobs::MemoryBlobs;
 use muster_ports::clock::{Clock, ManualClock};
+use muster_ports::delegate::{FrontProxy, ScriptedDelegate};
 use muster_ports::runtime::Handle;
 use muster_ports::store::{History, MemoryLog, Store};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use crate::fakes::{FakeExplain, FakeLogs};
 pub use crate::open_watch::{Event, Watching};
@@ -131,12 +135,24 @@ impl Server {
         self.behind(kinds::registry().with_types_of(&self.store))
     }
 
+    /// The same store behind a server that stands behind a cluster, whose API server is known or not.
+    pub fn in_cluster(&self, delegate: ScriptedDelegate, proxy: Option<FrontProxy>) -> Self {
+        let (known, proxy) = watch::channel(proxy.map(Arc::new));
+        // Nothing changes any more.
+        drop(known);
+        let cluster = Some(ClusterUsers { delegate: Arc::new(delegate), proxy });
+        self.with_parts(self.registry.clone(), Parts { cluster, ..Parts::default() })
+    }
+
     fn behind(&self, registry: Registry) -> Self {
+        self.with_parts(registry, Parts::default())
+    }
+
+    fn with_parts(&self, registry: Registry, parts: Parts) -> Self {
         let shared: Arc<dyn Clock> = Arc::new(self.clock.clone());
         let settings = Settings { requests_per_second: 0, ..Settings::default() };
         let (store, shutdown) = (self.store.clone(), self.shutdown.clone());
-        let api =
-            Api::new(registry.clone(), store.clone(), shared, settings, shutdown.clone(), Parts::default());
+        let api = Api::new(registry.clone(), store.clone(), shared, settings, shutdown.clone(), parts);
         Self {
             api,
             store,
@@ -255,12 +271,19 @@ pub struct Ask {
     target: String,
     headers: HeaderMap,
     body: Bytes,
+    fronted: Option<Fronted>,
 }
 
 impl Ask {
     pub fn new(method: &str, target: &str) -> Self {
         let method = method.parse().unwrap();
-        Self { method, target: target.to_owned(), headers: HeaderMap::new(), body: Bytes::new() }
+        Self {
+            method,
+            target: target.to_owned(),
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+            fronted: None,
+        }
     }
 
     pub fn json(self, body: &Value) -> Self {
@@ -285,11 +308,21 @@ impl Ask {
         self.header(AUTHORIZATION, &format!("Bearer {secret}"))
     }
 
+    /// Through the API server of a cluster, which has proved itself.
+    pub fn through(mut self, proxy: &FrontProxy) -> Self {
+        self.fronted = Some(Fronted(Arc::new(proxy.clone())));
+        self.headers.insert(AUTHORIZATION, HeaderValue::from_static(""));
+        self
+    }
+
     fn request(self, admin: &str) -> hyper::Request<Full<Bytes>> {
         let mut request = hyper::Request::new(Full::new(self.body));
         *request.method_mut() = self.method;
         *request.uri_mut() = self.target.parse().unwrap();
         *request.headers_mut() = self.headers;
+        if let Some(fronted) = self.fronted {
+            request.extensions_mut().insert(fronted);
+        }
         let bearer = HeaderValue::from_str(&format!("Bearer {admin}")).unwrap();
         request.headers_mut().entry(AUTHORIZATION).or_insert(bearer);
         request

@@ -29,6 +29,18 @@ async fn a_sink_that_cannot_be_is_refused_with_the_field() {
             "lower case",
         ),
         (
+            json!({"amqp": amqp, "sources": {"kubeJobs": {"namespace": "A"}}}),
+            "spec.sources.kubeJobs.namespace",
+            "lower case",
+        ),
+        (
+            json!({
+                "amqp": amqp, "sources": {"work": {}, "kubeJobs": {}}, "journal": {"redis": {"url": "redis://r"}},
+            }),
+            "spec.journal",
+            "make two sinks",
+        ),
+        (
             json!({"amqp": amqp, "journal": {"redis": {"url": "x"}}}),
             "spec.journal.redis.url",
             "must begin with redis://",

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::server::{MERGE_PATCH, Server, path};
 
-fn object(kind: &str, name: &str, spec: &Value) -> Value {
+/// An object of a kind, in the namespace it is posted to.
+pub fn object(kind: &str, name: &str, spec: &Value) -> Value {
     json!({"apiVersion": "muster.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec})
 }
 

@@ -1,26 +1,13 @@
 //! Consuming: a durable queue of its own, bound to an exchange; each message stays until it is acknowledged.
 
+use futures_util::StreamExt as _;
+use lapin::ExchangeKind;
+use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicNackOptions, BasicQosOptions};
+use lapin::types::FieldTable;
 use muster_ports::publisher::PublishError;
 
-use super::connection::{CHANNEL, Connection, garbled};
-use super::frame::{BODY, Frame, HEADER, METHOD, MethodId, method, put_frame};
-use super::publisher::{declare_exchange, message_id};
-use super::wire::Decoder;
+use super::connection::{Connection, broken};
 use crate::address::Address;
-
-const QUEUE_DECLARE: MethodId = (50, 10);
-const QUEUE_DECLARE_OK: MethodId = (50, 11);
-const QUEUE_BIND: MethodId = (50, 20);
-const QUEUE_BIND_OK: MethodId = (50, 21);
-const QOS: MethodId = (60, 10);
-const QOS_OK: MethodId = (60, 11);
-const CONSUME: MethodId = (60, 20);
-const CONSUME_OK: MethodId = (60, 21);
-const DELIVER: MethodId = (60, 60);
-const ACK: MethodId = (60, 80);
-const NACK: MethodId = (60, 120);
-const DURABLE: u8 = 1 << 1;
-const REQUEUE: u8 = 1 << 1;
 
 /// A message that was delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,9 +26,8 @@ pub struct Delivery {
 
 /// A consumer of one queue.
 pub struct Consumer {
+    deliveries: lapin::Consumer,
     connection: Connection,
-    /// A message of which not all is here, and how long its body is.
-    partial: Option<(Delivery, Option<usize>)>,
 }
 
 impl Consumer {
@@ -53,88 +39,71 @@ impl Consumer {
         keys: &[&str],
         prefetch: u16,
     ) -> Result<Self, PublishError> {
-        let mut connection = Connection::open(address).await?;
-        declare_exchange(&mut connection, exchange).await?;
-        let declared = connection.call(QUEUE_DECLARE, QUEUE_DECLARE_OK, |it| {
-            it.short(0).text(queue).octet(DURABLE).table(&[]);
-        });
-        declared.await?;
-        for key in keys {
-            let bound = connection.call(QUEUE_BIND, QUEUE_BIND_OK, |it| {
-                it.short(0).text(queue).text(exchange).text(key).octet(0).table(&[]);
-            });
-            bound.await?;
-        }
-        connection
-            .call(QOS, QOS_OK, |it| {
-                it.long(0).short(prefetch).octet(0);
-            })
-            .await?;
-        let consuming = connection.call(CONSUME, CONSUME_OK, |it| {
-            it.short(0).text(queue).text("").octet(0).table(&[]);
-        });
-        consuming.await?;
-        Ok(Self { connection, partial: None })
+        let connection = Connection::open(address).await?;
+        connection.declare_exchange(exchange, ExchangeKind::Topic).await?;
+        connection.declare_queue(exchange, queue, keys, &[]).await?;
+        Self::begin(connection, queue, prefetch).await
+    }
+
+    /// The same with a place for what is given up: a queue `…-dlq` behind an exchange `…-dlx`. What is given up goes there
+    /// under the name of that queue, whatever its own key was, so that it is kept.
+    pub async fn open_with_dead_letters(
+        address: &Address,
+        exchange: &str,
+        queue: &str,
+        keys: &[&str],
+        prefetch: u16,
+    ) -> Result<Self, PublishError> {
+        let connection = Connection::open(address).await?;
+        let (letters, kept) = (format!("{exchange}-dlx"), format!("{exchange}-dlq"));
+        connection.declare_exchange(exchange, ExchangeKind::Topic).await?;
+        connection.declare_exchange(&letters, ExchangeKind::Direct).await?;
+        connection.declare_queue(&letters, &kept, &[&kept], &[]).await?;
+        let arguments = [("x-dead-letter-exchange", &*letters), ("x-dead-letter-routing-key", &*kept)];
+        connection.declare_queue(exchange, queue, keys, &arguments).await?;
+        Self::begin(connection, queue, prefetch).await
+    }
+
+    /// Listens to a queue that is there.
+    pub async fn open_queue(address: &Address, queue: &str, prefetch: u16) -> Result<Self, PublishError> {
+        Self::begin(Connection::open(address).await?, queue, prefetch).await
+    }
+
+    async fn begin(connection: Connection, queue: &str, prefetch: u16) -> Result<Self, PublishError> {
+        let channel = &connection.channel;
+        let limited = channel.basic_qos(prefetch, BasicQosOptions::default());
+        limited.await.map_err(|error| broken(&error))?;
+        let (options, table) = (BasicConsumeOptions::default(), FieldTable::default());
+        let begun = channel.basic_consume(queue.into(), "".into(), options, table);
+        let deliveries = begun.await.map_err(|error| broken(&error))?;
+        Ok(Self { deliveries, connection })
     }
 
     /// The next message. Can be given up without loss.
     pub async fn next(&mut self) -> Result<Delivery, PublishError> {
-        loop {
-            let frame = self.connection.next_frame().await?;
-            self.take_in(&frame)?;
-            let is_whole = |(delivery, size): &mut (Delivery, Option<usize>)| {
-                size.is_some_and(|size| delivery.body.len() >= size)
-            };
-            if let Some((delivery, _)) = self.partial.take_if(is_whole) {
-                return Ok(delivery);
-            }
+        match self.deliveries.next().await {
+            Some(Ok(delivery)) => Ok(Delivery {
+                tag: delivery.delivery_tag,
+                redelivered: delivery.redelivered,
+                topic: delivery.routing_key.to_string(),
+                id: delivery.properties.message_id().as_ref().map(ToString::to_string).unwrap_or_default(),
+                body: delivery.data,
+            }),
+            Some(Err(error)) => Err(broken(&error)),
+            None => Err(PublishError::new("Disconnected", "the broker gives no more messages")),
         }
-    }
-
-    fn take_in(&mut self, frame: &Frame) -> Result<(), PublishError> {
-        match (frame.sort, &mut self.partial) {
-            (HEADER, Some((delivery, size))) => {
-                delivery.id = message_id(&frame.payload).unwrap_or_default();
-                let mut header = Decoder(&frame.payload);
-                header.take(4).ok_or_else(garbled)?;
-                let told = header.long_long().ok_or_else(garbled)?;
-                *size = Some(usize::try_from(told).map_err(|_| garbled())?);
-            }
-            (BODY, Some((delivery, _))) => delivery.body.extend_from_slice(&frame.payload),
-            _ => {
-                let Some((DELIVER, mut arguments)) = frame.as_method() else { return Ok(()) };
-                arguments.text().ok_or_else(garbled)?;
-                let tag = arguments.long_long().ok_or_else(garbled)?;
-                let redelivered = arguments.octet().ok_or_else(garbled)? & 1 == 1;
-                arguments.text().ok_or_else(garbled)?;
-                let topic = arguments.text().ok_or_else(garbled)?.to_owned();
-                let delivery = Delivery { tag, redelivered, topic, id: String::new(), body: Vec::new() };
-                self.partial = Some((delivery, None));
-            }
-        }
-        Ok(())
     }
 
     /// A message was dealt with; with `all`, so was every one before it.
     pub async fn acknowledge(&self, tag: u64, all: bool) -> Result<(), PublishError> {
-        self.answer(&method(ACK, |it| {
-            it.long_long(tag).octet(u8::from(all));
-        }))
-        .await
+        let answered = self.connection.channel.basic_ack(tag, BasicAckOptions { multiple: all });
+        answered.await.map(drop).map_err(|error| broken(&error))
     }
 
     /// A message was not dealt with: it is delivered again, or given up.
     pub async fn reject(&self, tag: u64, again: bool) -> Result<(), PublishError> {
-        let bits = if again { REQUEUE } else { 0 };
-        self.answer(&method(NACK, |it| {
-            it.long_long(tag).octet(bits);
-        }))
-        .await
-    }
-
-    async fn answer(&self, payload: &[u8]) -> Result<(), PublishError> {
-        let mut bytes = Vec::new();
-        put_frame(&mut bytes, METHOD, CHANNEL, payload);
-        self.connection.write(bytes).await
+        let options = BasicNackOptions { multiple: false, requeue: again };
+        let answered = self.connection.channel.basic_nack(tag, options);
+        answered.await.map(drop).map_err(|error| broken(&error))
     }
 }

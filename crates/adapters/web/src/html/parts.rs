@@ -1,0 +1,168 @@
+//! Small things that many pages show.
+
+use maud::{Markup, html};
+use muster_types::condition::{Condition, ConditionStatus};
+use muster_types::work_state::Counts;
+use muster_types::{State, Timestamp};
+
+/// The word of a state, in its colour.
+pub fn state(word: &str) -> Markup {
+    html! { span class={ "state " (word) } { (word) } }
+}
+
+/// A time. The script shows how long ago that was.
+pub fn time(at: Option<Timestamp>) -> Markup {
+    html! {
+        @match at {
+            Some(at) => time datetime=(at) title=(at) { (at) },
+            None => span.none { "–" },
+        }
+    }
+}
+
+/// How long something took, or has taken until now.
+pub fn span(from: Option<Timestamp>, to: Option<Timestamp>, now: Timestamp) -> Markup {
+    html! {
+        @match from {
+            Some(from) if to.is_some() => {
+                (seconds(to.unwrap_or(now).as_second() - from.as_second()))
+            },
+            Some(from) => time.since datetime=(from) title=(from) { (seconds(now.as_second() - from.as_second())) },
+            None => span.none { "–" },
+        }
+    }
+}
+
+/// Seconds, for people.
+pub fn seconds(seconds: i64) -> String {
+    let seconds = seconds.max(0);
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
+        _ => format!("{}d{:02}h", seconds / 86_400, seconds % 86_400 / 3600),
+    }
+}
+
+/// Bytes, for people.
+pub fn bytes(count: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut scaled = count;
+    let mut unit = 0;
+    while scaled >= 10 * 1024 && unit + 1 < units.len() {
+        scaled /= 1024;
+        unit += 1;
+    }
+    format!("{scaled} {}", units[unit])
+}
+
+/// Where a task is.
+pub fn task_link(namespace: &str, name: &str) -> Markup {
+    html! { a href={ "/ui/tasks/" (namespace) "/" (name) } { @if namespace != "default" { span.ns { (namespace) "/" } } (name) } }
+}
+
+/// A share of a hundred.
+pub fn bar(percent: u8) -> Markup {
+    let percent = percent.min(100);
+    html! {
+        svg.bar viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label={ (percent) " %" } {
+            rect.track width="100" height="8" {}
+            rect.done width=(percent) height="8" {}
+        }
+        span.percent { (percent) " %" }
+    }
+}
+
+/// How many tasks are in which state, as one bar.
+pub fn counts(counts: &Counts, total: u32) -> Markup {
+    let parts = [
+        (counts.succeeded, State::Succeeded),
+        (counts.failed, State::Failed),
+        (counts.canceled, State::Canceled),
+        (counts.running, State::Running),
+        (counts.pending, State::Pending),
+        (counts.ready, State::Ready),
+        (counts.created, State::Created),
+    ];
+    let total = total.max(counts.all()).max(1);
+    let mut from = 0;
+    let label: Vec<_> = parts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, state)| format!("{count} {state}"))
+        .collect();
+    html! {
+        svg.stack viewBox={ "0 0 " (total) " 8" } preserveAspectRatio="none" role="img" aria-label=(label.join(", ")) {
+            title { (label.join(", ")) }
+            rect.track width=(total) height="8" {}
+            @for (count, state) in parts {
+                @if count > 0 {
+                    rect class=(state) x=({ let x = from; from += count; x }) width=(count) height="8" {}
+                }
+            }
+        }
+        span.percent { (counts.ended()) "/" (total) }
+    }
+}
+
+/// Conditions in a table.
+pub fn conditions(conditions: &[Condition]) -> Markup {
+    html! {
+        @if !conditions.is_empty() {
+            table {
+                thead { tr { th { "Condition" } th { "Status" } th { "Since" } th { "Reason" } th { "Message" } } }
+                tbody {
+                    @for condition in conditions {
+                        tr {
+                            td { (condition.r#type) }
+                            td { (condition_word(condition.status)) }
+                            td { (time(Some(condition.last_transition_time))) }
+                            td { (condition.reason) }
+                            td { (condition.message) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The word of a condition, in a colour.
+pub fn condition_word(status: ConditionStatus) -> Markup {
+    html! { span class={ "cond " (status) } { (status) } }
+}
+
+/// A button that does something to one object.
+pub fn act(verb: &str, label: &str, kind: &str, path: &str, back: &str) -> Markup {
+    html! {
+        form.act method="post" action="/ui/act" {
+            input type="hidden" name="kind" value=(kind);
+            input type="hidden" name="path" value=(path);
+            input type="hidden" name="back" value=(back);
+            button name="verb" value=(verb) { (label) }
+        }
+    }
+}
+
+/// Says that there is nothing, and what to do about it.
+pub fn nothing(what: &str, advice: &str) -> Markup {
+    html! { div.nothing { p { (what) } p { (advice) } } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_sizes_are_for_people() {
+        let spans = [0, 59, 61, 3600, 90_000].map(seconds);
+        assert_eq!(spans, ["0s", "59s", "1m01s", "1h00m", "1d01h"]);
+        assert_eq!([0, 10_239, 10_240, 5 << 30].map(bytes), ["0 B", "10239 B", "10 KiB", "5120 MiB"]);
+    }
+
+    #[test]
+    fn what_users_write_is_text() {
+        let told = task_link("default", "<script>alert(1)</script>").into_string();
+        assert!(!told.contains("<script>"), "{told}");
+    }
+}

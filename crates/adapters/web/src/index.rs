@@ -1,0 +1,214 @@
+//! All tasks, in an order that pages are made of. Follows the store from the first time somebody looks.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use muster_ports::clock::Clock;
+use muster_ports::store::{Change, ResourceName, Store, Stored, WatchError, WatchScope};
+use muster_types::{State, TaskSpec};
+use parking_lot::{RwLock, RwLockReadGuard};
+use tokio::sync::OnceCell;
+use tokio::time::MissedTickBehavior;
+
+use crate::entry::{Entry, Place, Words};
+use crate::samples::{SAMPLE_SECONDS, Samples, Tally, place_of};
+use crate::site::resource_of;
+
+/// Changes that are taken in at once.
+const SLICE: usize = 1024;
+/// Failures that are remembered.
+const FAILURES: usize = 20;
+
+/// The tasks of a store, and what was seen of them lately.
+pub struct Index {
+    store: Store,
+    clock: Arc<dyn Clock>,
+    tasks: RwLock<Tasks>,
+    started: OnceCell<()>,
+}
+
+/// The state of an [`Index`].
+#[derive(Default)]
+pub struct Tasks {
+    entries: HashMap<Arc<str>, Entry>,
+    by_state: [BTreeSet<Place>; 9],
+    held: BTreeMap<Arc<str>, usize>,
+    failures: VecDeque<Arc<str>>,
+    words: Words,
+    /// What was seen lately.
+    pub samples: Samples,
+}
+
+impl Index {
+    /// An index that knows nothing yet.
+    pub fn new(store: Store, clock: Arc<dyn Clock>) -> Arc<Self> {
+        Arc::new(Self { store, clock, tasks: RwLock::default(), started: OnceCell::new() })
+    }
+
+    /// The tasks. The first time this reads them all.
+    pub async fn tasks(self: &Arc<Self>) -> RwLockReadGuard<'_, Tasks> {
+        let begin = async || {
+            let (ready, is_ready) = tokio::sync::oneshot::channel();
+            tokio::spawn(follow(self.clone(), ready));
+            // An error says that the store was closed; then there is nothing to show.
+            drop(is_ready.await);
+        };
+        self.started.get_or_init(begin).await;
+        self.tasks.read()
+    }
+
+    fn read_all(&self, resource: &ResourceName) -> muster_ports::store::Revision {
+        let snapshot = self.store.snapshot(resource);
+        let mut tasks = Tasks::default();
+        for stored in snapshot.range(None, None) {
+            tasks.put(stored);
+        }
+        let mut kept = self.tasks.write();
+        tasks.samples = std::mem::take(&mut kept.samples);
+        if tasks.samples.all().len() == 0 {
+            let tally = tasks.tally();
+            tasks.samples.take(tally);
+        }
+        *kept = tasks;
+        snapshot.revision
+    }
+}
+
+async fn follow(index: Arc<Index>, ready: tokio::sync::oneshot::Sender<()>) {
+    let resource = resource_of::<TaskSpec>();
+    let mut ready = Some(ready);
+    loop {
+        let from = index.read_all(&resource);
+        if ready.take().is_some_and(|ready| ready.send(()).is_err()) {
+            tracing::debug!("nobody waits for the first page any more");
+        }
+        let ended = take_in(&index, &resource, from).await;
+        if ended == WatchError::Closed {
+            return;
+        }
+        tracing::info!("the console fell behind and reads all tasks again");
+    }
+}
+
+async fn take_in(index: &Index, resource: &ResourceName, from: muster_ports::store::Revision) -> WatchError {
+    let mut watch = match index.store.watch(WatchScope::Resource(resource.clone()), from) {
+        Ok(watch) => watch,
+        Err(error) => return error,
+    };
+    let mut samples = tokio::time::interval(Duration::from_secs(SAMPLE_SECONDS));
+    samples.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    samples.tick().await;
+    loop {
+        tokio::select! {
+            changes = watch.next(SLICE) => match changes {
+                Ok(changes) => {
+                    let now = index.clock.now().to_timestamp();
+                    let mut tasks = index.tasks.write();
+                    for change in &changes {
+                        tasks.observe(change, now);
+                    }
+                }
+                Err(error) => return error,
+            },
+            _ = samples.tick() => {
+                let mut tasks = index.tasks.write();
+                let tally = tasks.tally();
+                tasks.samples.take(tally);
+            }
+        }
+    }
+}
+
+impl Tasks {
+    fn observe(&mut self, change: &Change, now: muster_types::Timestamp) {
+        let old = self.remove(&change.object.path);
+        if change.deleted {
+            return;
+        }
+        self.put(&change.object);
+        let Some(new) = self.entries.get(&change.object.path) else { return };
+        let was = old.map(|old| old.state);
+        let (state, created, started) = (new.state, new.created, new.started);
+        if was.is_some_and(|was| was != state) {
+            if state.is_terminal() {
+                self.samples.note_end();
+            }
+            if state == State::Failed {
+                self.failures.push_front(change.object.path.clone());
+                self.failures.truncate(FAILURES);
+            }
+            let has_run = |state: State| state == State::Running || state.is_terminal();
+            if was.is_some_and(|was| !has_run(was)) && has_run(state) && started.is_some() {
+                self.samples.note_wait(started.unwrap_or(now).as_second() - created.as_second());
+            }
+        }
+    }
+
+    fn put(&mut self, stored: &Stored) {
+        let Some(entry) = Entry::of(stored, &mut self.words) else { return };
+        self.by_state[place_of(entry.state)].insert(entry.place());
+        if !entry.held_by.is_empty() && !entry.state.is_terminal() {
+            *self.held.entry(entry.held_by.clone()).or_default() += 1;
+        }
+        self.entries.insert(entry.path.clone(), entry);
+    }
+
+    fn remove(&mut self, path: &str) -> Option<Entry> {
+        let entry = self.entries.remove(path)?;
+        self.by_state[place_of(entry.state)].remove(&entry.place());
+        if !entry.held_by.is_empty()
+            && !entry.state.is_terminal()
+            && let Some(count) = self.held.get_mut(&entry.held_by)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.held.remove(&entry.held_by);
+            }
+        }
+        Some(entry)
+    }
+
+    /// How many are in each state.
+    pub fn tally(&self) -> Tally {
+        std::array::from_fn(|place| self.by_state[place].len())
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// How many tasks each rule holds back.
+    pub fn held(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.held.iter().map(|(rule, count)| (&**rule, *count))
+    }
+
+    /// Those that failed while somebody looked, newest first; before, the newest that failed.
+    pub fn failures(&self, most: usize) -> Vec<&Entry> {
+        let seen = self.failures.iter().filter_map(|path| self.entries.get(path));
+        let seen: Vec<_> = seen.filter(|entry| entry.state == State::Failed).collect();
+        let older =
+            self.by_state[place_of(State::Failed)].iter().filter_map(|(_, path)| self.entries.get(path));
+        let is_new = |entry: &&Entry| !seen.iter().any(|known| known.path == entry.path);
+        let older: Vec<_> = older.filter(is_new).take(most.saturating_sub(seen.len())).collect();
+        seen.into_iter().chain(older).take(most).collect()
+    }
+
+    /// Those in some states, newest first.
+    pub fn newest<'a>(&'a self, states: &[State]) -> impl Iterator<Item = &'a Entry> + use<'a> {
+        let mut heads: Vec<_> =
+            states.iter().map(|state| self.by_state[place_of(*state)].iter().peekable()).collect();
+        std::iter::from_fn(move || {
+            let next = heads
+                .iter_mut()
+                .enumerate()
+                .filter_map(|(at, head)| head.peek().map(|place| (*place, at)))
+                .min()
+                .map(|(_, at)| at)?;
+            let (_, path) = heads[next].next()?;
+            Some(path)
+        })
+        .filter_map(|path| self.entries.get(path))
+    }
+}

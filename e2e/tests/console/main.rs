@@ -1,0 +1,5 @@
+//! The console, in a real browser, on a real server that runs real tasks.
+
+mod browser_pages;
+mod browser_safety;
+mod world;
