@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use muster_apiserver::access::Role;
 use muster_apiserver::api::{Api, Settings};
 use muster_apiserver::attempt_tokens::AttemptTokens;
-use muster_apiserver::parts::{Pages, Parts};
+use muster_apiserver::parts::Parts;
 use muster_apiserver::serve::{Listening, serve};
 use muster_apiserver::shutdown::Shutdown;
 use muster_apiserver::tls::Tls;
@@ -31,6 +31,7 @@ use muster_ports::blobs::Blobs;
 use muster_ports::clock::{Clock, SystemClock};
 use muster_ports::kube_jobs::KubeJobs;
 use muster_ports::logs::{AllLogs, KeptLogs, Logs};
+use muster_ports::pages::Pages;
 use muster_ports::runtime::{Fact, Handle, Runtime};
 use muster_ports::store::{History, LogError, Revision, Store};
 use muster_ports::telemetry::Telemetry;
@@ -191,9 +192,9 @@ impl Server {
             explain: None,
             telemetry: Telemetry::default(),
             cluster: behind.as_ref().map(|behind| behind.users.clone()),
-            pages: options.web.then(|| {
-                Arc::new(Console::new(store.clone(), clock.clone(), shutdown.clone())) as Arc<dyn Pages>
-            }),
+            pages: options
+                .web
+                .then(|| Arc::new(Console::new(store.clone(), clock.clone())) as Arc<dyn Pages>),
         };
         let kube_jobs = match &options.relay {
             Some(wanted) => wanted.kube_jobs().await?,

@@ -16,6 +16,7 @@ pub mod job_archive;
 pub mod kube_jobs;
 pub mod logs;
 pub mod outbound;
+pub mod pages;
 pub mod publisher;
 pub mod runtime;
 pub mod store;

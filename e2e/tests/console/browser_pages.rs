@@ -1,6 +1,7 @@
 //! Each page: what it shows, that it changes by itself, and what its buttons do.
 
 use std::path::Path;
+use std::time::Duration;
 
 use muster_e2e::wait::{SOON, wait_for};
 use serde_json::json;
@@ -254,7 +255,7 @@ fn pictures_of_the_console_are_taken() {
             "Task",
             &format!("render-{number:02}"),
             &json!({
-                "subject": {"kind": "Application", "name": "film"}, "priority": number % 5, "container": {"command": ["sh", "-c", script]},
+                "subject": {"kind": "Application", "name": format!("film-{number}")}, "priority": number % 5, "container": {"command": ["sh", "-c", script]},
             }),
         );
     }
@@ -262,6 +263,8 @@ fn pictures_of_the_console_are_taken() {
     world.go("");
     wait_for("the queue is drawn", SOON, || world.browser.count("polygon") > 0);
     let Some(place) = std::env::var_os("MUSTER_PICTURES") else { return };
+    let ended = || world.browser.text(".numbers li:nth-child(7) b").and_then(|text| text.parse().ok());
+    wait_for("something to see", Duration::from_mins(2), || ended().is_some_and(|ended: u32| ended >= 24));
     let picture = |name: &str| world.browser.picture(&Path::new(&place).join(format!("{name}.png")));
     picture("overview");
     world.go("tasks");

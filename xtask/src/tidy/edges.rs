@@ -31,6 +31,11 @@ const LAYERS: &[Layer] = &[
         never: &[],
     },
     Layer {
+        at: "crates/adapters/web",
+        may_use: &["crates/types", "crates/core/*", "crates/ports"],
+        never: &[],
+    },
+    Layer {
         at: "crates/adapters/runtime-process",
         may_use: &["crates/types", "crates/ports", "crates/exec"],
         never: &[],

@@ -8,6 +8,7 @@ use http_body_util::{BodyExt, Limited};
 use hyper::header::AUTHORIZATION;
 use hyper::{HeaderMap, Method, Request, StatusCode};
 use muster_ports::clock::Clock;
+use muster_ports::pages::PLACE;
 use muster_ports::store::Store;
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
@@ -22,7 +23,7 @@ use crate::kind::{Kind, Part};
 use crate::metrics::Metrics;
 use crate::negotiate::choose_form;
 use crate::options::Options;
-use crate::parts::{PAGES, Parts};
+use crate::parts::Parts;
 use crate::query::Query;
 use crate::rates::Rates;
 use crate::refusal::Refusal;
@@ -376,7 +377,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 fn is_page(head: &hyper::http::request::Parts) -> bool {
     let path = head.uri.path();
     let accepts = head.headers.get(hyper::header::ACCEPT).and_then(|value| value.to_str().ok());
-    let below = path.strip_prefix(PAGES).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let below = path.strip_prefix(PLACE).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     below || (path == "/" && accepts.is_some_and(|accepts| accepts.contains("text/html")))
 }
 

@@ -1,19 +1,15 @@
 //! What a server may have besides its store. One that lacks a part says so when it is asked for.
 
-use std::pin::Pin;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use hyper::Request;
 use muster_ports::blobs::Blobs;
 use muster_ports::explain::Explain;
 use muster_ports::logs::Logs;
+use muster_ports::pages::Pages;
 use muster_ports::telemetry::Telemetry;
 
-use crate::api::Api;
 use crate::attempt_tokens::AttemptTokens;
 use crate::cluster_users::ClusterUsers;
-use crate::respond::Reply;
 
 /// The optional parts of a server.
 #[derive(Clone, Default)]
@@ -33,12 +29,3 @@ pub struct Parts {
     /// What people see in a browser.
     pub pages: Option<Arc<dyn Pages>>,
 }
-
-/// Answers what is asked for under [`PAGES`]. It sees to its own access.
-pub trait Pages: Send + Sync {
-    /// Answers a request. It may ask the server as a client would.
-    fn answer(&self, api: Arc<Api>, request: Request<Bytes>) -> Pin<Box<dyn Future<Output = Reply> + Send>>;
-}
-
-/// Where pages for browsers are.
-pub const PAGES: &str = "/ui";

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
-use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Frame;
 use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
@@ -20,10 +19,7 @@ const WARNING_CHARACTERS: usize = 256;
 /// Bytes of all warnings together; many clients take no more than 8 KiB of headers.
 const WARNINGS_BYTES: usize = 4096;
 
-/// A response body.
-pub type Body = UnsyncBoxBody<Bytes, Infallible>;
-/// A response.
-pub type Reply = Response<Body>;
+pub use muster_ports::pages::{Body, Reply};
 
 /// JSON text as a response.
 pub fn json(code: StatusCode, text: impl Into<Bytes>) -> Reply {

@@ -2,7 +2,7 @@
 
 use hyper::{Method, StatusCode};
 use maud::html;
-use muster_apiserver::respond::Reply;
+use muster_ports::pages::Reply;
 use muster_types::schedule::ScheduleSpec;
 use muster_types::task_template::TaskTemplateSpec;
 use muster_types::{Schedule, Timestamp};

@@ -1,12 +1,13 @@
 //! The console as a client of the API, in the name of whoever looks.
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::BodyExt as _;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, StatusCode};
-use muster_apiserver::respond::Reply;
+use muster_ports::pages::Reply;
 use serde_json::{Value, json};
 
+use crate::reply::whole;
 use crate::site::Visit;
 
 /// Where our kinds are.
@@ -36,10 +37,10 @@ impl Visit {
         kind: &'static str,
         body: impl Into<Bytes>,
     ) -> Reply {
-        let mut request = Request::new(Full::new(body.into()));
+        let mut request = Request::new(body.into());
         *request.method_mut() = method;
         let refused = |code: StatusCode| {
-            muster_apiserver::respond::document(code, &json!({"message": "this cannot be asked for"}))
+            whole(code, "application/json", json!({"message": "this cannot be asked for"}).to_string())
         };
         let Ok(uri) = path.parse() else { return refused(StatusCode::BAD_REQUEST) };
         *request.uri_mut() = uri;
@@ -49,7 +50,7 @@ impl Visit {
         request.headers_mut().insert(AUTHORIZATION, bearer);
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         request.headers_mut().insert(hyper::header::USER_AGENT, HeaderValue::from_static("muster-console"));
-        self.api.clone().handle(request).await
+        self.door.clone().ask(request).await
     }
 
     /// Sends a request and reads the answer.

@@ -2,11 +2,11 @@
 
 use std::sync::LazyLock;
 
-use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full};
 use hyper::StatusCode;
 use hyper::header::{CACHE_CONTROL, HeaderValue};
-use muster_apiserver::respond::{self, Reply};
+use muster_ports::pages::Reply;
+
+use crate::reply::whole;
 
 const STYLE: &str = include_str!("assets/console.css");
 const SCRIPT: &str = include_str!("assets/console.js");
@@ -31,8 +31,7 @@ pub fn find(path: &str) -> Option<Reply> {
         path if path == *SCRIPT_PATH => (SCRIPT, "text/javascript; charset=utf-8"),
         _ => return None,
     };
-    let body = Full::new(Bytes::from_static(text.as_bytes())).boxed_unsync();
-    let mut reply = respond::with_type(StatusCode::OK, kind, body);
+    let mut reply = whole(StatusCode::OK, kind, text);
     reply
         .headers_mut()
         .insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=31536000, immutable"));

@@ -1,24 +1,19 @@
 //! From a request of a browser to a page: who looks, what is asked for, and what the answer may do.
 
-use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full};
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, SET_COOKIE};
 use hyper::{Method, Request, StatusCode};
 use maud::Markup;
-use muster_apiserver::access::Role;
-use muster_apiserver::api::Api;
-use muster_apiserver::parts::{PAGES, Pages};
-use muster_apiserver::respond::{self, Reply};
-use muster_apiserver::shutdown::Shutdown;
 use muster_ports::clock::Clock;
+use muster_ports::pages::{Coming, FrontDoor, PLACE, Pages, Reply};
 use muster_ports::store::Store;
 
 use crate::index::Index;
 use crate::live::Live;
 use crate::query::Query;
+use crate::reply::whole;
 use crate::site::{Site, Visit};
 use crate::{actions, assets, pages, session};
 
@@ -33,19 +28,18 @@ const SANDBOX: &str = "default-src 'none'; sandbox";
 pub struct Console {
     site: Site,
     live: Live,
-    shutdown: Shutdown,
 }
 
 impl Console {
     /// The console of a store. It costs nothing until somebody looks.
-    pub fn new(store: Store, clock: Arc<dyn Clock>, shutdown: Shutdown) -> Self {
+    pub fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
         let index = Index::new(store.clone(), clock.clone());
-        Self { site: Site { store, clock, index }, live: Live::default(), shutdown }
+        Self { site: Site { store, clock, index }, live: Live::default() }
     }
 
-    async fn respond(&self, api: Arc<Api>, request: Request<Bytes>) -> Reply {
+    async fn respond(&self, door: Arc<dyn FrontDoor>, request: Request<Bytes>) -> Reply {
         let path = request.uri().path().to_owned();
-        let Some(below) = path.strip_prefix(PAGES).filter(|below| !below.is_empty()) else {
+        let Some(below) = path.strip_prefix(PLACE).filter(|below| !below.is_empty()) else {
             return go_to("/ui/");
         };
         if let Some(asset) = assets::find(&path) {
@@ -62,25 +56,25 @@ impl Console {
         let query = Query::parse(request.uri().query().unwrap_or_default().as_bytes());
         let form = Query::parse(request.body());
         match (below, is_write) {
-            ("/sign-in", true) => return sign_in(&api, &request, &form),
+            ("/sign-in", true) => return sign_in(&*door, &request, &form),
             ("/sign-out", true) => return with_cookie(go_to("/ui/sign-in"), session::forget()),
             _ => {}
         }
         let secret: Arc<str> = session::secret(headers).unwrap_or_default().into();
-        let user = match api.admit(Some(&secret).filter(|secret| !secret.is_empty()).map(|secret| &**secret))
+        let user = match door.admit(Some(&secret).filter(|secret| !secret.is_empty()).map(|secret| &**secret))
         {
             Ok(user) => user,
             Err(_) if secret.is_empty() => return page(StatusCode::UNAUTHORIZED, pages::sign_in::page("")),
-            Err(refusal) => return page(refusal.code, pages::sign_in::page(&refusal.to_string())),
+            Err(denied) => return page(denied.code, pages::sign_in::page(&denied.why)),
         };
         let path = below.trim_start_matches('/').to_owned();
-        let visit = Visit { site: self.site.clone(), api, user, secret, path, query };
+        let visit = Visit { site: self.site.clone(), door, user, secret, path, query };
         if is_write {
             return actions::carry_out(&visit, &form).await;
         }
         if let Some(shown) = visit.path.strip_prefix("live/") {
             let path = shown.to_owned();
-            return self.live.follow(Visit { path, ..visit }, self.shutdown.clone());
+            return self.live.follow(Visit { path, ..visit });
         }
         match pages::file(&visit).await {
             Some(file) => sandboxed(file),
@@ -90,38 +84,35 @@ impl Console {
 }
 
 impl Pages for Console {
-    fn answer(&self, api: Arc<Api>, request: Request<Bytes>) -> Pin<Box<dyn Future<Output = Reply> + Send>> {
+    fn answer(&self, door: Arc<dyn FrontDoor>, request: Request<Bytes>) -> Coming<Reply> {
         let console = self.clone();
-        Box::pin(async move { safe(Box::pin(console.respond(api, request)).await) })
+        Box::pin(async move { safe(Box::pin(console.respond(door, request)).await) })
     }
 }
 
-fn sign_in(api: &Api, request: &Request<Bytes>, form: &Query) -> Reply {
+fn sign_in(door: &dyn FrontDoor, request: &Request<Bytes>, form: &Query) -> Reply {
     let secret = form.text("token");
-    match api.admit(Some(secret)) {
-        Ok(user) if matches!(user.role, Role::Admin | Role::Editor | Role::Viewer) => {
-            match session::remember(secret, request.headers()) {
-                Some(cookie) => with_cookie(go_to("/ui/"), cookie),
-                None => page(StatusCode::BAD_REQUEST, pages::sign_in::page("This is not a token.")),
-            }
-        }
+    match door.admit(Some(secret)) {
+        Ok(user) if user.may_look => match session::remember(secret, request.headers()) {
+            Some(cookie) => with_cookie(go_to("/ui/"), cookie),
+            None => page(StatusCode::BAD_REQUEST, pages::sign_in::page("This is not a token.")),
+        },
         Ok(user) => {
             let why = format!("A token with the role {} opens no console; use one of a viewer.", user.role);
             page(StatusCode::FORBIDDEN, pages::sign_in::page(&why))
         }
-        Err(refusal) => page(refusal.code, pages::sign_in::page(&refusal.to_string())),
+        Err(denied) => page(denied.code, pages::sign_in::page(&denied.why)),
     }
 }
 
 /// A page as an answer.
 pub fn page(code: StatusCode, html: Markup) -> Reply {
-    let body = Full::new(Bytes::from(html.into_string())).boxed_unsync();
-    respond::with_type(code, "text/html; charset=utf-8", body)
+    whole(code, "text/html; charset=utf-8", html.into_string())
 }
 
 /// Sends a browser somewhere else in the console.
 pub fn go_to(path: &str) -> Reply {
-    let mut reply = respond::text(StatusCode::SEE_OTHER, "");
+    let mut reply = whole(StatusCode::SEE_OTHER, "text/plain", "");
     // What cannot be an address was never one of ours.
     let place = HeaderValue::try_from(path).unwrap_or(HeaderValue::from_static("/ui/"));
     reply.headers_mut().insert(LOCATION, place);

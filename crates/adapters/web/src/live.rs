@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
-use muster_apiserver::access::Role;
-use muster_apiserver::respond::{self, Reply};
-use muster_apiserver::shutdown::Shutdown;
+use muster_ports::pages::Reply;
 use muster_ports::store::{WatchError, WatchScope};
 use parking_lot::Mutex;
 use serde_json::json;
@@ -16,6 +14,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::pages;
+use crate::reply::stream as stream_of;
 use crate::site::Visit;
 
 /// Shortest time between two versions of a page.
@@ -36,32 +35,29 @@ pub struct Live(Arc<Mutex<HashMap<Which, watch::Receiver<Arc<str>>>>>);
 
 impl Live {
     /// A stream of versions of the page, the newest first.
-    pub fn follow(&self, visit: Visit, shutdown: Shutdown) -> Reply {
+    pub fn follow(&self, visit: Visit) -> Reply {
         let versions = self.versions(visit.clone());
-        let state = (versions, shutdown, true);
-        let chunks = stream::unfold((state, visit), |((mut versions, shutdown, first), visit)| async move {
+        let state = (versions, true);
+        let chunks = stream::unfold((state, visit), |((mut versions, first), visit)| async move {
             if !first {
                 let beat = tokio::time::sleep(BEAT);
                 tokio::select! {
                     changed = versions.changed() => changed.ok()?,
-                    () = beat => return Some((Bytes::from_static(b": still here\n\n"), ((versions, shutdown, first), visit))),
-                    () = shutdown.requested() => return None,
+                    () = beat => return Some((Bytes::from_static(b": still here\n\n"), ((versions, first), visit))),
+                    () = visit.door.closing() => return None,
                 }
             }
             // Whoever lost their token sees nothing more.
-            visit.api.admit(Some(&visit.secret)).ok()?;
+            visit.door.admit(Some(&visit.secret)).ok()?;
             let html = versions.borrow_and_update().clone();
             let text = if html.is_empty() { String::from(": wait\n\n") } else { message(&html) };
-            Some((Bytes::from(text), ((versions, shutdown, false), visit)))
+            Some((Bytes::from(text), ((versions, false), visit)))
         });
-        respond::stream("text/event-stream", chunks)
+        stream_of("text/event-stream", chunks)
     }
 
     fn versions(&self, visit: Visit) -> watch::Receiver<Arc<str>> {
-        let role = match visit.user.role {
-            Role::Admin | Role::Editor => "writer",
-            Role::Viewer | Role::Reporter | Role::Addon | Role::Cluster => "reader",
-        };
+        let role = if visit.may_write() { "writer" } else { "reader" };
         let which = (visit.path.clone(), visit.query.with("", ""), role);
         let mut all = self.0.lock();
         if let Some(known) = all.get(&which).filter(|known| known.has_changed().is_ok()) {

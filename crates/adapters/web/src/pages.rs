@@ -16,7 +16,7 @@ mod tasks;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_DISPOSITION, HeaderValue};
 use maud::html;
-use muster_apiserver::respond::Reply;
+use muster_ports::pages::Reply;
 
 use crate::asking::API;
 use crate::console::page as as_page;

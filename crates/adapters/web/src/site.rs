@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use muster_apiserver::access::{Role, User};
-use muster_apiserver::api::Api;
 use muster_ports::clock::Clock;
+use muster_ports::pages::{FrontDoor, Visitor};
 use muster_ports::store::{Key, ResourceName, Store, Stored};
 use muster_types::{Object, Resource, Timestamp};
 
@@ -64,10 +63,10 @@ fn read<S: Resource>(stored: &Stored) -> Option<Object<S>> {
 pub struct Visit {
     /// What pages are made of.
     pub site: Site,
-    /// The API, for what only it knows.
-    pub api: Arc<Api>,
+    /// The API, for what only it knows and for every change.
+    pub door: Arc<dyn FrontDoor>,
     /// Who looks.
-    pub user: User,
+    pub user: Visitor,
     /// Their token.
     pub secret: Arc<str>,
     /// The path below the console, without its first slash.
@@ -79,7 +78,7 @@ pub struct Visit {
 impl Visit {
     /// True if whoever looks may change something.
     pub fn may_write(&self) -> bool {
-        matches!(self.user.role, Role::Admin | Role::Editor)
+        self.user.may_write
     }
 
     /// The parts of the path.

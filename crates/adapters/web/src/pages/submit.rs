@@ -2,7 +2,7 @@
 
 use hyper::{Method, StatusCode};
 use maud::{Markup, html};
-use muster_apiserver::respond::Reply;
+use muster_ports::pages::Reply;
 use serde_json::{Map, Value, json};
 
 use crate::asking::API;
