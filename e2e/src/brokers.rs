@@ -35,6 +35,13 @@ pub fn takes_connections(port: u16) -> bool {
     std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
 }
 
+fn answers_ping(port: u16) -> bool {
+    use std::io::{Read as _, Write as _};
+    let Ok(mut stream) = std::net::TcpStream::connect(("127.0.0.1", port)) else { return false };
+    let mut answer = [0; 5];
+    stream.write_all(b"PING\r\n").is_ok() && stream.read_exact(&mut answer).is_ok() && answer == *b"+PONG"
+}
+
 fn file(dir: &Path, name: &str, text: &str) -> PathBuf {
     let path = dir.join(name);
     fs::write(&path, text).expect("a file can be written");
@@ -168,7 +175,8 @@ impl Redis {
     }
 
     fn wait(&self) {
-        wait_for("Redis", SLOW, || takes_connections(self.port));
+        // After a start it takes connections before it has read what it kept.
+        wait_for("Redis", SLOW, || answers_ping(self.port));
     }
 
     /// The port.

@@ -48,12 +48,6 @@ pub struct Tool {
 
 static TOOLS: [Tool; 11] = [
     Tool {
-        name: "Chromium",
-        variable: "MUSTER_CHROMEDRIVER",
-        need: Need::Tests { word: "browser" },
-        locate: locate_chromedriver,
-    },
-    Tool {
         name: "kubectl 1.37",
         variable: "MUSTER_KUBECTL",
         need: Need::Tests { word: "kubectl" },
@@ -108,6 +102,12 @@ static TOOLS: [Tool; 11] = [
         variable: "MUSTER_HYPERQUEUE",
         need: Need::Benchmarks,
         locate: locate_hyperqueue,
+    },
+    Tool {
+        name: "Chromium",
+        variable: "MUSTER_CHROMEDRIVER",
+        need: Need::Tests { word: "browser" },
+        locate: locate_chromedriver,
     },
 ];
 

@@ -246,7 +246,7 @@ fn pages_can_be_read_without_a_script() {
 }
 
 #[test]
-fn pictures_of_the_console_are_taken() {
+fn a_busy_queue_is_drawn_and_pictures_of_it_are_kept_where_asked() {
     let world = World::new();
     for number in 0..40 {
         let script = format!("echo hello from {number}; sleep {}; [ {} != 0 ]", number % 3, number % 9);

@@ -1,6 +1,7 @@
 //! etcd, the API server, the controllers and the scheduler.
 
-use std::net::TcpListener;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -85,7 +86,22 @@ fn start_etcd(layout: &Layout, parts: &ControlPlaneParts) -> Result<String> {
     etcd.args(["--listen-peer-urls", &peers, "--initial-advertise-peer-urls", &peers]);
     etcd.args(["--initial-cluster", &format!("default={peers}"), "--quota-backend-bytes", "4294967296"]);
     launch(layout, "etcd", &etcd)?;
+    wait_for(layout, "etcd", || put_first(clients.trim_start_matches("http://")))?;
     Ok(clients)
+}
+
+/// Writes something before the API server first looks, so that version 1 is before everything it remembers: a watch from there has
+/// expired, whatever the age of the cluster.
+fn put_first(address: &str) -> Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    let body = r#"{"key":"bXVzdGVy","value":"bXVzdGVy"}"#;
+    let size = body.len();
+    let head = format!("POST /v3/kv/put HTTP/1.0\r\nHost: {address}\r\nContent-Length: {size}\r\n\r\n");
+    stream.write_all(format!("{head}{body}").as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    if answer.contains("\"revision\"") { Ok(answer) } else { bail!("etcd did not take a value: {answer}") }
 }
 
 fn apiserver(

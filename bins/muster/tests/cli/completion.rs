@@ -26,7 +26,7 @@ fn every_verb_has_help() {
         let said = world.muster(&[verb, "--help"]);
         assert_eq!((said.code, said.err.as_str()), (0, ""), "{verb}");
         assert!(said.out.contains("Usage: muster "), "{verb}: {}", said.out);
-        let has_examples = !["up", "version"].contains(&verb);
+        let has_examples = verb != "version";
         assert_eq!(said.out.contains("Examples:\n  "), has_examples, "{verb}");
     }
     let said = world.muster(&[]);

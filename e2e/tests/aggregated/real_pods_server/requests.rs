@@ -35,7 +35,8 @@ fn changes_are_watched_through_the_cluster() {
     let space = Space::new(&installation);
     let mut watch =
         space.start("get tasks --watch --no-headers -o custom-columns=N:.metadata.name,S:.status.state");
-    space.given(&task("seen", "true"), "create -f -");
+    // One that ends at once may be seen as ended at once.
+    space.given(&task("seen", "sleep 3"), "create -f -");
     for state in ["Pending", "Running", "Succeeded"] {
         assert!(watch.expect_line(state).starts_with("seen"));
     }

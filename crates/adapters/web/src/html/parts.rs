@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use muster_types::condition::{Condition, ConditionStatus};
 use muster_types::work_state::Counts;
-use muster_types::{State, Timestamp};
+use muster_types::{State, Timestamp, human_duration};
 
 /// The word of a state, in its colour.
 pub fn state(word: &str) -> Markup {
@@ -25,22 +25,11 @@ pub fn span(from: Option<Timestamp>, to: Option<Timestamp>, now: Timestamp) -> M
     html! {
         @match from {
             Some(from) if to.is_some() => {
-                (seconds(to.unwrap_or(now).as_second() - from.as_second()))
+                (human_duration(to.unwrap_or(now).as_second() - from.as_second()))
             },
-            Some(from) => time.since datetime=(from) title=(from) { (seconds(now.as_second() - from.as_second())) },
+            Some(from) => time.since datetime=(from) title=(from) { (human_duration(now.as_second() - from.as_second())) },
             None => span.none { "–" },
         }
-    }
-}
-
-/// Seconds, for people.
-pub fn seconds(seconds: i64) -> String {
-    let seconds = seconds.max(0);
-    match seconds {
-        0..60 => format!("{seconds}s"),
-        60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
-        3600..86_400 => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
-        _ => format!("{}d{:02}h", seconds / 86_400, seconds % 86_400 / 3600),
     }
 }
 
@@ -154,9 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_and_sizes_are_for_people() {
-        let spans = [0, 59, 61, 3600, 90_000].map(seconds);
-        assert_eq!(spans, ["0s", "59s", "1m01s", "1h00m", "1d01h"]);
+    fn sizes_are_for_people() {
         assert_eq!([0, 10_239, 10_240, 5 << 30].map(bytes), ["0 B", "10239 B", "10 KiB", "5120 MiB"]);
     }
 

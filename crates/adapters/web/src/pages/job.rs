@@ -3,11 +3,11 @@
 use maud::{Markup, html};
 use muster_types::job::JobSpec;
 use muster_types::task_group::TaskGroupSpec;
-use muster_types::{Job, Task, TaskGroup, TaskSpec, Timestamp};
+use muster_types::{Job, Task, TaskGroup, TaskSpec, Timestamp, human_duration};
 
 use crate::html::dag::draw;
 use crate::html::frame::Page;
-use crate::html::parts::{act, conditions, counts, seconds, span, state, task_link, time};
+use crate::html::parts::{act, conditions, counts, span, state, task_link, time};
 use crate::site::Visit;
 
 /// Tasks of a group that are shown.
@@ -81,12 +81,12 @@ fn gantt(groups: &[TaskGroup], job: &Job, now: Timestamp) -> Markup {
                     @if let Some(started) = group.status.started {
                         @let end = group.status.terminated.unwrap_or(now);
                         rect class=(group.status.current_state()) x=(180 + x(started)) y=(y) width=((x(end) - x(started)).max(3)) height="16" rx="3" {
-                            title { (short(group, job)) ": " (seconds(end.as_second() - started.as_second())) }
+                            title { (short(group, job)) ": " (human_duration(end.as_second() - started.as_second())) }
                         }
                     }
                 }
                 text.axis x="180" y=(height - 6) { "0" }
-                text.axis x="840" y=(height - 6) { (seconds(to - from)) }
+                text.axis x="840" y=(height - 6) { (human_duration(to - from)) }
             }
         }
     }

@@ -4,10 +4,10 @@ use maud::{Markup, html};
 use muster_types::condition::ConditionStatus;
 use muster_types::event_sink::EventSinkSpec;
 use muster_types::schedule::ScheduleSpec;
-use muster_types::{Schedule, State};
+use muster_types::{Schedule, State, human_duration};
 
 use crate::html::frame::Page;
-use crate::html::parts::{nothing, seconds, state, task_link, time};
+use crate::html::parts::{nothing, state, task_link, time};
 use crate::html::plot::{Layer, bars, stacked};
 use crate::index::Tasks;
 use crate::samples::{SAMPLE_SECONDS, place_of};
@@ -70,8 +70,9 @@ fn queue(tasks: &Tasks) -> Markup {
 
 fn throughput(tasks: &Tasks) -> Markup {
     let ended: Vec<_> = tasks.samples.all().map(|sample| sample.ended).collect();
-    let wait =
-        |percent| tasks.samples.wait(percent).map_or("–".to_owned(), |wait| seconds(i64::from(wait)));
+    let wait = |percent| {
+        tasks.samples.wait(percent).map_or("–".to_owned(), |wait| human_duration(i64::from(wait)))
+    };
     html! {
         (bars(&ended, ended.len().clamp(FEWEST, MOMENTS), &format!("Tasks ended, every {SAMPLE_SECONDS} s")))
         p.facts {

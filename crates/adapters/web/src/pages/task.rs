@@ -3,11 +3,11 @@
 use maud::{Markup, html};
 use muster_types::explanation::Explanation;
 use muster_types::task_status::{Attempt, TaskStatus};
-use muster_types::{Task, TaskSpec, Timestamp};
+use muster_types::{Task, TaskSpec, Timestamp, human_duration};
 
 use crate::asking::API;
 use crate::html::frame::Page;
-use crate::html::parts::{act, bar, bytes, conditions, seconds, span, state, time};
+use crate::html::parts::{act, bar, bytes, conditions, span, state, time};
 use crate::site::Visit;
 
 /// The page, if the task is there.
@@ -84,7 +84,7 @@ fn timeline(task: &Task, now: Timestamp) -> Markup {
     let to = status.terminated.unwrap_or(now).as_second().max(from + 1);
     let x = |at: Timestamp| (at.as_second().clamp(from, to) - from) * 1000 / (to - from);
     html! {
-        svg.timeline viewBox="0 0 1000 26" preserveAspectRatio="none" role="img" aria-label={ "From made to ended: " (seconds(to - from)) } {
+        svg.timeline viewBox="0 0 1000 26" preserveAspectRatio="none" role="img" aria-label={ "From made to ended: " (human_duration(to - from)) } {
             rect.track x="0" y="10" width="1000" height="6" {}
             @for attempt in &status.attempts {
                 @if let Some(started) = attempt.started_at {
