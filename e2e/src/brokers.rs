@@ -254,4 +254,9 @@ impl Mosquitto {
     pub fn port(&self) -> u16 {
         self.port
     }
+
+    /// The process id.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
 }

@@ -33,6 +33,9 @@ const WRITES_PER_SECOND: usize = 500;
 /// Connections of robots to the broker that is part of the server.
 const MAX_CLIENTS: usize = 20_000;
 
+/// Where the broker listens if nothing else is said.
+const USUAL_ADDRESS: &str = "127.0.0.1:1883";
+
 /// Robots beside processes.
 pub struct RobotPart {
     /// Settings of the engine.
@@ -49,7 +52,8 @@ pub struct RobotPart {
 }
 
 impl RobotPart {
-    /// Makes it, and starts the broker if it is ours. A broker of somebody else's is not asked yet: it may be away.
+    /// Makes it, and starts the broker if it is ours. A broker of somebody else's is not asked yet: it may be away. Nothing if
+    /// nobody asked for a broker and there can be none: the rest of the server does not need it.
     pub async fn prepare(
         data: &DataDir,
         args: &RobotArgs,
@@ -57,7 +61,7 @@ impl RobotPart {
         queue: &QueueArgs,
         store: Store,
         clock: Arc<dyn Clock>,
-    ) -> anyhow::Result<Self> {
+    ) -> anyhow::Result<Option<Self>> {
         let tokens = Tokens::new(store.clone());
         let join: JoinCheck = Arc::new(move |secret| {
             tokens.authenticate(secret, &SystemClock).is_some_and(|user| user.role == Role::Robot)
@@ -67,8 +71,14 @@ impl RobotPart {
         let (broker, reach) = if let Some(url) = &args.mqtt_url {
             (None, outside_broker(args, url)?)
         } else {
-            let (broker, reach) = own_broker(data, args, up, &topics, credentials.clone()).await?;
-            (Some(broker), reach)
+            match own_broker(data, args, up, &topics, credentials.clone()).await {
+                Ok((broker, reach)) => (Some(broker), reach),
+                Err(error) if args.mqtt_listen.is_some() => return Err(error),
+                Err(error) => {
+                    tracing::warn!("there is no broker for robots: {error:#}");
+                    return Ok(None);
+                }
+            }
         };
         let settings = RobotSettings {
             broker: reach.broker,
@@ -89,7 +99,7 @@ impl RobotPart {
         };
         let settings = Robots { url: args.robot_url.clone().unwrap_or_default() };
         let (facts, bridge) = (Some(facts), Box::pin(bridge));
-        Ok(Self { settings, url: reach.url, runtime, facts, bridge, broker, liveness, store, clock })
+        Ok(Some(Self { settings, url: reach.url, runtime, facts, bridge, broker, liveness, store, clock }))
     }
 
     /// Its logs.
@@ -139,10 +149,9 @@ async fn own_broker(
     topics: &Topics,
     credentials: Credentials,
 ) -> anyhow::Result<(EmbeddedBroker, Reach)> {
-    let listen: SocketAddr = args
-        .mqtt_listen
-        .parse()
-        .with_context(|| format!("--mqtt-listen {} is not HOST:PORT and not `off`", args.mqtt_listen))?;
+    let asked = args.mqtt_listen.as_deref().unwrap_or(USUAL_ADDRESS);
+    let listen: SocketAddr =
+        asked.parse().with_context(|| format!("--mqtt-listen {asked} is not HOST:PORT and not `off`"))?;
     let tls = choose_tls(data, up, listen)?;
     let secure = tls.is_some();
     let settings = BrokerSettings { listen, tls, topics: topics.clone(), max_clients: MAX_CLIENTS };

@@ -419,7 +419,7 @@ async fn prepare_engine(
     let mut robots = match &wanted.robots {
         Some(args) => {
             let (store, clock) = (store.clone(), clock.clone());
-            Some(RobotPart::prepare(data, args, options.tls, asked, store, clock).await?)
+            RobotPart::prepare(data, args, options.tls, asked, store, clock).await?
         }
         None => None,
     };

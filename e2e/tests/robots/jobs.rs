@@ -1,7 +1,7 @@
 //! What runs where, how it ends, and what is said when it cannot run.
 
 use muster_e2e::wait::wait_for;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::world::{Kind, SOON, World};
 
@@ -88,7 +88,7 @@ fn canceling_and_deleting_reach_the_robot(kind: Kind) {
     wait_for("the task is gone", SOON, || world.get("tasks/deleted")["code"] == 404);
     // Both have left their robot: it says so itself.
     wait_for("the robot runs nothing", SOON, || {
-        world.get("robots/r1")["status"].get("running").is_none_or(|running| *running == Value::from(0))
+        world.get("robots/r1")["status"].get("running").is_none_or(|running| *running == 0)
     });
     assert_eq!((world.times("canceled", "ended"), world.times("deleted", "ended")), (0, 0));
 }

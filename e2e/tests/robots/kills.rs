@@ -78,16 +78,13 @@ fn a_broker_that_was_restarted_loses_nothing(kind: Kind) {
     let _robot = world.robot("r1", &[]);
     world.waiting_task("kept", &json!({}));
     world.wait_for_begun("kept", 1);
-    match &mut world.broker {
-        Some(broker) => {
-            broker.kill();
-            broker.restart();
-        }
+    if let Some(broker) = &mut world.broker {
+        broker.kill();
+        broker.restart();
+    } else {
         // The embedded one is restarted with its server.
-        None => {
-            world.server.stop();
-            world.server.restart();
-        }
+        world.server.stop();
+        world.server.restart();
     }
     world.let_go("kept");
     let ended = world.wait_for_state("kept", "Succeeded");

@@ -2,6 +2,7 @@
 
 mod access;
 mod cut;
+mod dialects;
 mod guide;
 mod jobs;
 mod kills;

@@ -1,10 +1,10 @@
 //! A server, a broker, and robots that are real agents as processes.
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::time::Duration;
 
+use muster_e2e::agent::Agent;
 use muster_e2e::brokers::{Mosquitto, free_port};
 use muster_e2e::http::Http;
 use muster_e2e::server::Server;
@@ -35,16 +35,6 @@ pub struct World {
     /// The broker knows users: the password of each is its name, with `pw-` before it.
     users: bool,
     pub dir: TempDir,
-}
-
-/// A real agent as a process.
-pub struct Agent {
-    process: Child,
-    url: String,
-    id: String,
-    flags: Vec<String>,
-    token: String,
-    pub work_dir: PathBuf,
 }
 
 impl World {
@@ -80,10 +70,7 @@ impl World {
     /// Starts an agent that talks to some port.
     pub fn start_robot(&self, id: &str, port: u16, flags: &[&str]) -> Agent {
         let work_dir = self.dir.path().join(format!("robot-{id}"));
-        let flags: Vec<String> = flags.iter().map(|&flag| flag.to_owned()).collect();
-        let url = broker_url(id, port, self.users);
-        let process = launch(id, &url, &self.token, &work_dir, &flags);
-        Agent { process, url, id: id.to_owned(), flags, token: self.token.clone(), work_dir }
+        Agent::start(id, &broker_url(id, port, self.users), &self.token, &work_dir, flags)
     }
 
     pub fn muster(&self, arguments: &[&str]) -> Output {
@@ -184,49 +171,11 @@ impl World {
     }
 
     pub fn log(&self, task: &str) -> String {
-        self.http.get(&format!("{API}/tasks/{task}/log")).text().to_string()
-    }
-}
-
-impl Agent {
-    /// Ends it at once, as a power cut would.
-    pub fn kill(&mut self) {
-        self.process.kill().expect("a child can be killed");
-        self.process.wait().expect("a child can be waited for");
-    }
-
-    /// Starts it again after it was killed.
-    pub fn restart(&mut self) {
-        self.process = launch(&self.id, &self.url, &self.token, &self.work_dir, &self.flags);
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        // One that has ended is as good.
-        drop(self.process.kill());
-        drop(self.process.wait());
+        self.http.get(&format!("{API}/tasks/{task}/log")).text()
     }
 }
 
 fn broker_url(user: &str, port: u16, users: bool) -> String {
     let login = if users { format!("{user}:pw-{user}@") } else { String::new() };
     format!("mqtt://{login}127.0.0.1:{port}")
-}
-
-fn launch(id: &str, url: &str, token: &str, work_dir: &Path, flags: &[String]) -> Child {
-    let program = PathBuf::from(std::env::var_os("MUSTER_BIN").expect("MUSTER_BIN names the program"));
-    fs::create_dir_all(work_dir).expect("a directory can be made");
-    let log = File::options().create(true).append(true).open(work_dir.join("agent.log"));
-    Command::new(program.with_file_name("muster-agent"))
-        .args(["--broker", url, "--robot-id", id, "--heartbeat", "1s"])
-        .arg("--work-dir")
-        .arg(work_dir)
-        .args(flags)
-        .env("MUSTER_JOIN_TOKEN", token)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(log.expect("a log can be opened"))
-        .spawn()
-        .expect("muster-agent stands beside muster")
 }

@@ -21,8 +21,9 @@ pub enum Approval {
 #[command(next_help_heading = "Robots")]
 pub struct RobotArgs {
     /// Address of the broker for robots that is part of this server, or `off`; any address but a loopback one needs TLS
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:1883", env = "MUSTER_MQTT_LISTEN")]
-    pub mqtt_listen: String,
+    /// [default: 127.0.0.1:1883, if nobody else listens there]
+    #[arg(long, value_name = "ADDR", env = "MUSTER_MQTT_LISTEN")]
+    pub mqtt_listen: Option<String>,
     /// A broker of your own to use instead: mqtt://USER:PASSWORD@HOST:PORT or mqtts://…
     #[arg(long, value_name = "URL", env = "MUSTER_MQTT_URL", hide_env_values = true)]
     pub mqtt_url: Option<String>,
@@ -52,7 +53,7 @@ pub struct RobotArgs {
 impl RobotArgs {
     /// True if there are to be robots at all.
     pub fn wanted(&self) -> bool {
-        self.mqtt_url.is_some() || self.mqtt_listen != "off"
+        self.mqtt_url.is_some() || self.mqtt_listen.as_deref() != Some("off")
     }
 }
 

@@ -5,4 +5,5 @@ mod desk;
 mod joining;
 mod pulses;
 
+pub(crate) use bucket::Bucket;
 pub(crate) use desk::{Desk, Order};

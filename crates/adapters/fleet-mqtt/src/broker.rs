@@ -3,6 +3,7 @@
 //! A client is the bridge, a robot, or somebody who wants to join; nobody else gets in. A robot connects under its own id and
 //! may use its own topics alone. What is under way is not kept over a restart: the bridge asks robots again.
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,8 +15,12 @@ use mqtt5::broker::config::{BrokerConfig, StorageBackend, TlsConfig};
 use mqtt5::broker::{AuthProvider, AuthResult, BrokerShutdownHandle, MqttBroker};
 use mqtt5::packet::connect::ConnectPacket;
 use mqtt5::protocol::v5::reason_codes::ReasonCode;
+use muster_ports::clock::{Clock as _, SystemClock};
+use parking_lot::Mutex;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use thiserror::Error;
 
+use crate::bridge::Bucket;
 use crate::connection::{Login, joining_client};
 use crate::credentials::{Claim, Credentials, hex};
 use crate::messages::MAX_PAYLOAD;
@@ -26,8 +31,8 @@ const BRIDGE: &str = "$bridge";
 /// What users are called that have joined, and that want to.
 const ROBOT: &str = "robot:";
 const JOINING: &str = "joining:";
-/// Messages of one client in a second, at most.
-const MESSAGE_RATE: u32 = 1000;
+/// Files and connections of the rest of the server.
+const OTHER_DESCRIPTORS: u64 = 2000;
 /// How long sessions of robots that are away are kept.
 const SESSIONS: Duration = Duration::from_hours(24);
 
@@ -68,12 +73,20 @@ pub struct EmbeddedBroker {
 impl EmbeddedBroker {
     /// Starts it. When this returns, it takes connections.
     pub async fn start(settings: BrokerSettings, credentials: Credentials) -> Result<Self, BrokerError> {
+        raise_descriptor_limit(settings.max_clients);
         let failed = |why: String| BrokerError { address: settings.listen, why };
+        // The broker would say at length that an address is taken.
+        drop(std::net::TcpListener::bind(settings.listen).map_err(|error| failed(error.to_string()))?);
         let mut secret = [0_u8; 32];
         getrandom::fill(&mut secret).map_err(|error| failed(error.to_string()))?;
         let secret = hex(&secret);
         let config = configure(&settings);
-        let provider = Gate { credentials, topics: settings.topics.clone(), secret: secret.clone() };
+        let provider = Gate {
+            credentials,
+            topics: settings.topics.clone(),
+            secret: secret.clone(),
+            buckets: Mutex::default(),
+        };
         let broker = MqttBroker::with_config(config).await.map_err(|error| failed(error.to_string()))?;
         let mut broker = broker.with_auth_provider(Arc::new(provider));
         let inner = broker.local_addr().unwrap_or(settings.listen);
@@ -96,6 +109,19 @@ impl Drop for EmbeddedBroker {
     }
 }
 
+/// Every client is a descriptor, and the usual limit is too low for a thousand of them. Where it cannot be raised, fewer clients
+/// fit.
+fn raise_descriptor_limit(clients: usize) {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = u64::try_from(clients).unwrap_or(u64::MAX).saturating_add(OTHER_DESCRIPTORS);
+    let wanted = maximum.map_or(wanted, |maximum| maximum.min(wanted));
+    if current.is_some_and(|current| current < wanted)
+        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum })
+    {
+        tracing::debug!(%error, "the limit of open files stays as it is");
+    }
+}
+
 fn configure(settings: &BrokerSettings) -> BrokerConfig {
     let inner = SocketAddr::from(([127, 0, 0, 1], 0));
     let tls = settings.tls.as_ref().map(|(cert, key)| {
@@ -109,7 +135,6 @@ fn configure(settings: &BrokerSettings) -> BrokerConfig {
         max_clients: settings.max_clients,
         session_expiry_interval: SESSIONS,
         max_packet_size: MAX_PAYLOAD + (4 << 10),
-        max_message_rate_per_client: MESSAGE_RATE,
         retain_available: false,
         sys_topics_enabled: false,
         ..BrokerConfig::default()
@@ -127,9 +152,24 @@ struct Gate {
     credentials: Credentials,
     topics: Topics,
     secret: String,
+    /// What each robot may still say. The bridge speaks to all of them and has no limit.
+    buckets: Mutex<HashMap<String, Bucket>>,
 }
 
 impl Gate {
+    /// A robot may publish on its own topics, and not without end.
+    fn may_publish(&self, user: &str, topic: &str) -> bool {
+        let Some((robot, joined)) = robot_of(user) else { return false };
+        if !self.topics.may_publish(robot, joined, topic) {
+            return false;
+        }
+        let (now, mut buckets) = (SystemClock.now(), self.buckets.lock());
+        match buckets.get_mut(user) {
+            Some(bucket) => bucket.take(now),
+            None => buckets.entry(user.to_owned()).or_insert_with(|| Bucket::new(now)).take(now),
+        }
+    }
+
     fn who(&self, connect: &ConnectPacket) -> Option<String> {
         let user = connect.username.as_deref()?;
         let password = std::str::from_utf8(connect.password.as_deref()?).ok()?;
@@ -170,9 +210,7 @@ impl AuthProvider for Gate {
     fn authorize_publish<'a>(&'a self, _: &str, user: Option<&'a str>, topic: &'a str) -> Answer<'a, bool> {
         let allowed = match user {
             Some(BRIDGE) => true,
-            Some(user) => {
-                robot_of(user).is_some_and(|(robot, joined)| self.topics.may_publish(robot, joined, topic))
-            }
+            Some(user) => self.may_publish(user, topic),
             None => false,
         };
         Box::pin(async move { allowed })
@@ -191,5 +229,30 @@ impl AuthProvider for Gate {
             None => false,
         };
         Box::pin(async move { allowed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_ports::store::{History, MemoryLog, Store};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_flood_of_a_robot_is_refused_and_the_bridge_says_what_it_likes() {
+        let store = Store::open(MemoryLog::default(), History::default(), SystemClock).unwrap();
+        let gate = Gate {
+            credentials: Credentials::new(store, "default", Arc::new(|_| false)),
+            topics: Topics::new("p"),
+            secret: String::new(),
+            buckets: Mutex::default(),
+        };
+        let mut heard = 0;
+        for _ in 0..100_000 {
+            assert!(gate.authorize_publish("", Some(BRIDGE), "p/robots/r1/tasks/dispatch").await);
+            heard += u32::from(gate.authorize_publish("", Some("robot:r1"), "p/heartbeat").await);
+        }
+        assert!((1000..100_000).contains(&heard), "{heard}");
+        assert!(gate.authorize_publish("", Some("robot:r2"), "p/heartbeat").await, "others are unharmed");
     }
 }

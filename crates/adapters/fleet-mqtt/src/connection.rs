@@ -21,6 +21,8 @@ use crate::messages::MAX_PAYLOAD;
 
 /// Messages on their way out at once.
 const OUTGOING: usize = 4096;
+/// Messages that were sent and not confirmed. Room is made for all of them at once, and a robot has little.
+const UNCONFIRMED: u16 = 256;
 /// Messages that came and were not taken yet.
 const INCOMING: usize = 4096;
 /// Seconds without a word after which either side takes the other for dead, by half as much again.
@@ -156,6 +158,7 @@ impl Connection {
         let mut options = MqttOptions::new(&login.client, Broker::tcp(&url.host, url.port));
         options.set_credentials(&login.user, login.password.clone().into_bytes());
         options.set_keep_alive(KEEP_ALIVE);
+        options.set_outgoing_inflight_upper_limit(UNCONFIRMED);
         options.set_session_mode(SessionMode::Persistent);
         options.set_session_expiry_interval(Some(SESSION_SECONDS));
         // What was under way in a former process is asked for again by the protocol above: only what this one begins goes on.

@@ -211,10 +211,15 @@ impl Status {
         Handle { task: self.task_uid.clone(), attempt: self.attempt }
     }
 
-    /// What was seen; `None` for the acknowledgement of a dispatch.
+    /// What was seen; `None` for the acknowledgement of a dispatch. The clock of a robot may be hours off: what ended did so when
+    /// it was heard of.
     pub fn seen(&self, now: Millis) -> Option<Observation> {
-        if let Some(observation) = &self.observation {
-            return Some(observation.clone());
+        match &self.observation {
+            Some(Observation::Ended(ending)) => {
+                return Some(Observation::Ended(Ending { at: now, ..ending.clone() }));
+            }
+            Some(other) => return Some(other.clone()),
+            None => {}
         }
         let ended = |exit_code: i32| {
             let name = "addon".to_owned();
