@@ -29,10 +29,16 @@ pub fn note(line: impl Display) {
     drop(writeln!(io::stderr().lock(), "{line}"));
 }
 
-/// Logs to standard error, in colour if that is a terminal.
+/// Logs to standard error, in colour if that is a terminal. When nobody reads it any more, nothing is said: a complaint about that
+/// would go the same way, and end whoever wanted to log.
 pub fn start_logging(filter: EnvFilter) {
     let colour = io::stderr().is_terminal();
-    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colour).with_writer(io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(colour)
+        .log_internal_errors(false)
+        .with_writer(io::stderr)
+        .init();
 }
 
 /// True if an error says that nobody reads what is printed.
