@@ -196,6 +196,8 @@ fn launch(
         .args(flags)
         // Tasks stay as the tests make them; a test that wants them run says so in its flags, which win.
         .env("MUSTER_ROLES", "api")
+        // One broker on one machine: those who want robots say where.
+        .env("MUSTER_MQTT_LISTEN", "off")
         .envs(env.iter().map(|(name, value)| (*name, value)))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

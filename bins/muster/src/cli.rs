@@ -10,6 +10,7 @@ mod pod_args;
 mod queue_args;
 mod report_args;
 mod resource_args;
+mod robot_args;
 mod schedule_args;
 mod sink_args;
 mod task_args;
@@ -31,6 +32,7 @@ pub use pod_args::PodArgs;
 pub use queue_args::QueueArgs;
 pub use report_args::{BucketCommand, ReportAdd, ReportArgs, ReportCommand};
 pub use resource_args::ResourceArgs;
+pub use robot_args::{Approval, RobotArgs, RobotCommand, RobotTokenCommand};
 pub use schedule_args::{ScheduleCommand, ScheduleTimes};
 pub use sink_args::SinkCommand;
 pub use task_args::{MadeOutput, RunArgs, SubmitArgs, TaskArgs};
@@ -151,6 +153,9 @@ pub enum Command {
     /// Show, test, pause, resume and replay event sinks, where messages about changes go
     #[command(subcommand, after_help = examples::SINK)]
     Sink(SinkCommand),
+    /// Show, approve and drain the robots of the fleet, and make the tokens they join with
+    #[command(subcommand, after_help = examples::ROBOT)]
+    Robot(RobotCommand),
     /// Show what an adapter would do on a managed resource
     #[command(subcommand, after_help = examples::ADAPTER)]
     Adapter(AdapterCommand),
@@ -188,9 +193,9 @@ pub enum TokenCommand {
     Create {
         /// Name of the token: whom or what it is for
         name: String,
-        /// What it may do: admin everything, editor change objects, viewer read them, reporter read managed resources and
-        /// report on them for one adapter
-        #[arg(long, value_parser = PossibleValuesParser::new(["admin", "editor", "viewer", "reporter"]))]
+        /// What it may do: admin everything, editor change objects, viewer read them, robot join the fleet, reporter read
+        /// managed resources and report on them for one adapter
+        #[arg(long, value_parser = PossibleValuesParser::new(["admin", "editor", "viewer", "robot", "reporter"]))]
         role: String,
         /// The adapter that a reporter reports for
         #[arg(long, value_name = "NAME", required_if_eq("role", "reporter"))]
@@ -275,6 +280,8 @@ pub struct UpArgs {
     /// are known here, its roles decide, and its APIServices are told to trust a generated certificate
     #[arg(long, help_heading = "Pods", conflicts_with = "insecure_http")]
     pub aggregated: bool,
+    #[command(flatten)]
+    pub robots: RobotArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]

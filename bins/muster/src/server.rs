@@ -21,6 +21,7 @@ use muster_engine::questions::{Explainer, Question};
 use muster_engine::relay;
 use muster_engine::resources::{Resources, Settings as ResourceSettings, run as run_resources};
 use muster_engine::run::run as run_engine;
+use muster_engine::runtimes::Runtimes;
 use muster_engine::saved_jobs;
 use muster_engine::schedules::run as run_schedules;
 use muster_engine::settings::{Ahead, Mint};
@@ -44,16 +45,17 @@ use muster_tasks::render::Token;
 use muster_types::{Millis, Quantity, Task};
 use muster_web::console::Console;
 use tokio::net::TcpListener;
-use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
-use tokio::task::JoinHandle;
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver, unbounded_channel};
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::adapter_env::adapter_env;
 use crate::behind::Behind;
-use crate::cli::{LimitArgs, PodArgs, QueueArgs, ResourceArgs, Sending, TraceArgs, UpArgs};
+use crate::cli::{LimitArgs, PodArgs, QueueArgs, ResourceArgs, RobotArgs, Sending, TraceArgs, UpArgs};
 use crate::data_dir::{DataDir, kubeconfig_text, rewrite_private, server_url};
 use crate::machine::Machine;
 use crate::pods::PodPart;
 use crate::relay_env::RelayEnv;
+use crate::robots::RobotPart;
 
 /// Name of the token that the first start makes.
 const ADMIN: &str = "admin";
@@ -102,6 +104,7 @@ pub struct EngineOptions {
     base_env: Vec<(String, String)>,
     only_since: Option<Millis>,
     pods: Option<PodArgs>,
+    robots: Option<RobotArgs>,
     resources: ResourceArgs,
     traces: TraceArgs,
 }
@@ -124,13 +127,19 @@ impl EngineOptions {
             _ => {}
         }
         let (resources, traces) = (ResourceArgs::default(), TraceArgs::default());
-        Self { queue, base_env, only_since: None, pods: None, resources, traces }
+        Self { queue, base_env, only_since: None, pods: None, robots: None, resources, traces }
     }
 
     /// Runs pods too, if that is asked for.
     #[must_use]
     pub fn with_pods(self, pods: &PodArgs) -> Self {
         Self { pods: pods.wanted().then(|| pods.clone()), ..self }
+    }
+
+    /// Robots too, if that is asked for.
+    #[must_use]
+    pub fn with_robots(self, robots: &RobotArgs) -> Self {
+        Self { robots: robots.wanted().then(|| robots.clone()), ..self }
     }
 
     /// How managed resources are seen to.
@@ -162,6 +171,8 @@ pub struct Server {
     pub admin: String,
     /// What it keeps.
     pub store: Store,
+    /// Where robots connect to.
+    pub robots: Option<String>,
     shutdown: Shutdown,
     serving: JoinHandle<()>,
     garbage: JoinHandle<()>,
@@ -238,6 +249,8 @@ impl Server {
         let workflows = maker.map(|_| tokio::spawn(run_workflows(store.clone(), clock.clone())));
         let schedules = maker.map(|_| tokio::spawn(run_schedules(store.clone(), clock.clone())));
         let resources = maker.map(|wanted| start_resources(&wanted.resources, &store, &clock));
+        let robots =
+            engine.as_ref().and_then(|engine| engine.robots.as_ref().map(|robots| robots.url.clone()));
         let (engine, sending) = engine.map(ReadyEngine::spawn).unzip();
         let relay = options
             .relay
@@ -249,6 +262,7 @@ impl Server {
             console,
             admin,
             store,
+            robots,
             shutdown,
             serving,
             garbage,
@@ -357,13 +371,22 @@ struct ReadyEngine {
     outside: Outside,
     facts: UnboundedReceiver<Fact>,
     questions: Receiver<Question>,
+    robots: Option<RobotPart>,
     sending: Sending,
 }
 
 impl ReadyEngine {
     fn spawn(self) -> (JoinHandle<()>, Sending) {
-        let running = run_engine(self.engine, self.outside, self.facts, self.questions);
-        (tokio::spawn(running), self.sending)
+        let Self { engine, outside, facts, questions, robots, sending } = self;
+        let running = async move {
+            // These end with this loop.
+            let mut loops = JoinSet::new();
+            if let Some(robots) = robots {
+                robots.start(&mut loops);
+            }
+            run_engine(engine, outside, facts, questions).await;
+        };
+        (tokio::spawn(running), sending)
     }
 }
 
@@ -405,6 +428,13 @@ async fn prepare_engine(
         }
         None => None,
     };
+    let mut robots = match &wanted.robots {
+        Some(args) => {
+            let (store, clock) = (store.clone(), clock.clone());
+            RobotPart::prepare(data, args, options.tls, asked, store, clock).await?
+        }
+        None => None,
+    };
     let mut queue = asked.queue_settings(&options.limits.log_suffix);
     if let Some(args) = &wanted.pods {
         queue.default_runtime = args.runtime.into();
@@ -414,6 +444,7 @@ async fn prepare_engine(
         reap: asked.reap_settings(),
         processes: Capacity { slots, cpu_millis: Some(cpu), memory },
         pods: pods.as_ref().map(|pods| pods.settings.clone()),
+        robots: robots.as_ref().map(|robots| robots.settings.clone()),
         ahead: Ahead::Measured,
         only_since: wanted.only_since,
         base_env: reach.env(&wanted.base_env),
@@ -424,20 +455,37 @@ async fn prepare_engine(
     };
     let mut live: Vec<Arc<dyn Logs>> = vec![Arc::new(runtime.logs())];
     live.extend(pods.as_ref().map(PodPart::logs));
+    live.extend(robots.as_ref().map(RobotPart::logs));
     let logs = AllLogs::new(live, KeptLogs::new(blobs.clone()));
     let telemetry = parts.telemetry.clone();
     let processes: Arc<dyn Runtime> = Arc::new(runtime);
-    let (runtime, facts) = match pods {
-        Some(pods) => pods.join(processes, facts),
-        None => (processes, facts),
-    };
+    let (pods, of_pods) = pods.map(PodPart::runtime).unzip();
+    let (of_robots, robot_facts) = robots.as_mut().map(RobotPart::runtime).unzip();
+    let facts = join_facts([Some(facts), of_pods, robot_facts.flatten()]);
+    let runtime: Arc<dyn Runtime> = Arc::new(Runtimes::new(processes, pods, of_robots));
     let (tracer, sending) = wanted.traces.start(&telemetry);
     let outside = Outside { store, runtime, blobs, clock, telemetry, tracer };
     let keeper = Keeper::new(outside.runtime.clone(), outside.blobs.clone());
     let engine = Engine::new(settings, outside.clone(), keeper.spawn()?)?;
     let (explainer, questions) = Explainer::new();
     let parts = Parts { logs: Some(Arc::new(logs)), explain: Some(Arc::new(explainer)), ..parts };
-    Ok((ReadyEngine { engine, outside, facts, questions, sending }, parts))
+    Ok((ReadyEngine { engine, outside, facts, questions, robots, sending }, parts))
+}
+
+/// The facts of all runtimes on one channel.
+fn join_facts(sources: [Option<UnboundedReceiver<Fact>>; 3]) -> UnboundedReceiver<Fact> {
+    let (sender, joined) = unbounded_channel();
+    for mut source in sources.into_iter().flatten() {
+        let sender = sender.clone();
+        tokio::spawn(async move {
+            while let Some(fact) = source.recv().await {
+                if sender.send(fact).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    joined
 }
 
 async fn listen(asked: &str) -> anyhow::Result<(TcpListener, SocketAddr)> {

@@ -22,7 +22,8 @@ use crate::server::{EngineOptions, Options, RelayOptions, Server};
 
 /// Runs the server until it is told to stop.
 pub fn run(globals: &Globals, args: &UpArgs) -> anyhow::Result<ExitCode> {
-    let wanted = globals.log.as_deref().unwrap_or("info");
+    // The broker would tell of every connection.
+    let wanted = globals.log.as_deref().unwrap_or("info,mqtt5=error");
     let filter = EnvFilter::try_new(wanted)
         .with_context(|| format!("--log {wanted} is not a log filter; try --log debug"))?;
     streams::start_logging(filter, globals.log_format);
@@ -76,6 +77,7 @@ async fn up(globals: &Globals, data: &DataDir, args: &UpArgs) -> anyhow::Result<
     let engine = runs_tasks.then(|| {
         EngineOptions::new(args.queue.clone(), EngineOptions::clean_env())
             .with_pods(&args.pods)
+            .with_robots(&args.robots)
             .resources(args.resources.clone())
             .traces(args.traces.clone())
     });
@@ -115,8 +117,10 @@ fn announce(data: &DataDir, server: &Server) {
     let console = server.console.as_ref().map_or_else(String::new, |console| {
         format!("  console     {console} (sign in with the token in {})\n", data.admin_token().display())
     });
+    let robots =
+        server.robots.as_ref().map_or_else(String::new, |robots| format!("\n  robots      {robots}"));
     let text = format!(
-        "Muster is ready.\n\n  API         {url}\n{console}  kubeconfig  {kubeconfig}\n  data        {path}\n\n\
+        "Muster is ready.\n\n  API         {url}\n{console}  kubeconfig  {kubeconfig}\n  data        {path}{robots}\n\n\
          Try in another terminal:\n  {muster} submit --wait -- echo hello\n  {muster} get tasks\n\n\
          Or with kubectl:\n  export KUBECONFIG={kubeconfig}\n  kubectl api-resources --api-group=muster.dev\n  \
          kubectl explain task.spec\n\nStop with Ctrl-C."

@@ -6,6 +6,7 @@
 
 mod intake;
 mod news;
+mod robots;
 mod succession;
 mod sweep;
 
@@ -23,7 +24,7 @@ use muster_ports::store::{
 use muster_ports::telemetry::Telemetry;
 use muster_ports::traces::Tracer;
 use muster_tasks::board::Board;
-use muster_tasks::brief::Brief;
+use muster_tasks::brief::{Brief, ROBOT_FINALIZER, is_held_by_robot};
 use muster_tasks::capacity::Capacity;
 use muster_tasks::guard::PodGuard;
 use muster_tasks::plan::{Decision, Plan};
@@ -45,10 +46,11 @@ use crate::intake::Intake as _;
 use crate::read_briefs::read_briefs;
 use crate::readiness::Readiness;
 use crate::settings::{Ahead, Settings};
-use crate::start::{Place, start};
+use crate::start::{Chosen, Place, start};
 use crate::task_tracer::TaskTracer;
 use crate::telemetry::{Pass, Teller};
 use crate::writes::is_untold;
+use robots::Robots;
 
 /// Where tasks are kept.
 const TASKS: &str = "tasks.muster.dev";
@@ -120,6 +122,8 @@ pub struct Engine {
     ran: HashMap<Handle, Ran>,
     /// Groups whose pipeline goes on or does not, as they were at a revision.
     pipelines: HashMap<Arc<str>, (Revision, bool)>,
+    /// Every robot, and which tasks are there.
+    robots: Robots,
 }
 
 impl Engine {
@@ -148,9 +152,11 @@ impl Engine {
             asked: BTreeSet::new(),
             orphans: BTreeMap::new(),
             pipelines: HashMap::new(),
+            robots: Robots::default(),
         };
         engine.read_all();
         engine.sweep();
+        engine.lose_absent();
         Ok(engine)
     }
 
@@ -158,16 +164,19 @@ impl Engine {
         let none = Capacity { slots: 0, cpu_millis: None, memory: None };
         let processes = settings.processes;
         let pods = settings.pods.as_ref().map_or(none, |pods| pods.capacity);
+        // Each robot has room of its own; all of them together have no limit.
+        let any = Capacity { slots: u32::MAX / 2, ..none };
+        let robots = settings.robots.as_ref().map_or(none, |_| any);
         let board = Board::new(settings.queue.clone(), |runtime| match runtime {
             RuntimeName::Process => processes,
             RuntimeName::Pod => pods,
-            RuntimeName::Robot => none,
+            RuntimeName::Robot => robots,
         });
         Ok((board, store.watch(WatchScope::All, store.revision())?))
     }
 
     fn read_all(&mut self) {
-        for resource in ["taskkinds", "addons", "extensions", "applications"] {
+        for resource in ["taskkinds", "addons", "extensions", "applications", "robots"] {
             let resource = ResourceName::new(&format!("{resource}.muster.dev"));
             for stored in self.outside.store.snapshot(&resource).range(None, None) {
                 let (at, resource, object) = (Millis(0), resource.clone(), stored.clone());
@@ -208,6 +217,7 @@ impl Engine {
         let second = now.to_timestamp().as_second();
         let held = std::mem::take(&mut self.held);
         let mut edits = Edits::new(self.outside.store.clone(), self.tasks.clone(), held);
+        self.lose_cut_off(second);
         let facts = self.ripe_facts(now);
         let (concerned, ignored) = self.apply_facts(&facts, &mut edits, now);
         self.apply_asked(&mut edits, now);
@@ -218,7 +228,7 @@ impl Engine {
         };
         self.board.set_ahead(RuntimeName::Process, ahead);
         self.board.set_guard(RuntimeName::Pod, self.guard.limit(second));
-        let plan = self.board.plan(second);
+        let plan = self.board.plan_on(second, &mut self.robots);
         self.apply_plan(&plan, &mut edits, now);
         let failed = self.commit(edits, now).await;
         self.readiness.judge(&self.catalogs, &self.outside.store, now).await;
@@ -230,7 +240,8 @@ impl Engine {
         let at_once = (!again.is_empty()).then_some(now);
         let started = self.facts.iter().map(|fact| Millis(fact.at.0 + STARTED_PATIENCE)).min();
         self.facts.splice(..0, again);
-        let due = plan.wake_at.into_iter().chain(self.due.first()).chain(self.guard.wake_at(second)).min();
+        let due = plan.wake_at.into_iter().chain(self.due.first()).chain(self.guard.wake_at(second));
+        let due = due.chain(self.robots.wake_at()).min();
         let due = due.map(|second| Millis(second.saturating_mul(1000)));
         Ok(at_once.into_iter().chain(started).chain(due).min())
     }
@@ -238,6 +249,20 @@ impl Engine {
     fn apply_asked(&mut self, edits: &mut Edits, now: Millis) {
         for path in std::mem::take(&mut self.asked) {
             let Some(edit) = edits.edit(&path) else { continue };
+            if is_let_go(&edit.task) {
+                // Its end is committed first, for all to see; then it goes.
+                if edit.is_changed() {
+                    self.asked.insert(path);
+                    continue;
+                }
+                edit.task.metadata.finalizers.retain(|name| name != ROBOT_FINALIZER);
+                if edit.task.metadata.finalizers.is_empty() {
+                    edit.delete();
+                } else {
+                    edit.mark();
+                }
+                continue;
+            }
             let task = &mut edit.task;
             let wants_end = task.spec.cancel || task.metadata.deletion_timestamp.is_some();
             let done = if wants_end {
@@ -309,6 +334,7 @@ impl Engine {
             let path = task.path.clone();
             let Some(edit) = edits.edit(&path) else {
                 self.board.forget(task.uid);
+                self.robots.fleet.release(task.uid);
                 continue;
             };
             edit.turn = turn;
@@ -320,10 +346,11 @@ impl Engine {
                     });
                     Ok(())
                 }
-                Decision::Start { lent, .. } => {
+                Decision::Start { lent, robot, .. } => {
+                    let chosen = Chosen { lent: lent.as_ref(), robot: robot.as_deref() };
                     let traceparent = self.spans.traceparent(&edit.task, edit.task.status.attempt + 1);
                     let place = Place { settings: &self.settings, catalogs: &self.catalogs, traceparent };
-                    let started = start(&place, &mut edit.task, lent.as_ref(), now);
+                    let started = start(&place, &mut edit.task, chosen, now);
                     started.map(|action| edit.actions.extend(action))
                 }
             };
@@ -334,6 +361,7 @@ impl Engine {
             // A task that cannot be started ends here, and its place is free again.
             if state_of(&edit.task).is_terminal() {
                 self.board.forget(task.uid);
+                self.robots.fleet.release(task.uid);
             }
         }
     }
@@ -435,6 +463,11 @@ impl Engine {
     fn grace(&self, kill_timeout: Option<muster_types::Duration>) -> Duration {
         kill_timeout.map_or(self.settings.kill_timeout, muster_types::Duration::as_std)
     }
+}
+
+/// True if a task is being deleted and its robot has let go of it.
+fn is_let_go(task: &Task) -> bool {
+    task.metadata.deletion_timestamp.is_some() && state_of(task).is_terminal() && is_held_by_robot(task)
 }
 
 /// Asks the attempt of a task to end, if it has one. True if the task changed.

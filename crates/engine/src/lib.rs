@@ -13,6 +13,7 @@ mod due;
 mod edits;
 pub mod engine;
 pub mod files;
+pub mod fleet;
 mod intake;
 pub mod questions;
 mod read_briefs;

@@ -396,6 +396,7 @@ fn open(
         queue: QueueSettings { without, ..QueueSettings::default() },
         reap: ReapSettings { succeeded: 3600, failed: 1800, keep_failed: 60, ..ReapSettings::default() },
         pods: None,
+        robots: None,
         processes: Capacity {
             slots: u32::try_from(SLOTS).unwrap_or(u32::MAX),
             cpu_millis: None,

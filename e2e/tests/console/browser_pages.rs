@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use muster_e2e::agent::Agent;
+use muster_e2e::brokers::free_port;
 use muster_e2e::wait::{SOON, wait_for};
 use serde_json::json;
 
@@ -232,8 +234,33 @@ fn resources_and_sinks_have_their_pages() {
     world.browser.click("button[value=pause]");
     world.browser.sees(".said", "1 done");
     world.browser.sees("table button", "Resume");
+}
+
+#[test]
+fn robots_are_shown_as_they_are_and_drained_by_a_button() {
+    let port = free_port();
+    let world = World::with(&["--mqtt-listen", &format!("127.0.0.1:{port}"), "--robot-approval", "manual"]);
     world.go("robots");
-    world.browser.sees("h1", "Robots");
+    world.browser.sees(".nothing", "No robot has joined");
+    let (dir, token) = (tempfile::tempdir().unwrap(), world.server.new_token("join", "robot"));
+    let flags = ["--label", "zone=north", "--max-tasks", "3"];
+    let _robot = Agent::start("arm-1", &format!("mqtt://127.0.0.1:{port}"), &token, dir.path(), &flags);
+    world.browser.sees("article.robot h2", "arm-1");
+    world.browser.sees("article.robot .state", "Pending");
+    world.browser.sees("article.robot", "0 of 3 running");
+    world.browser.sees("article.robot .labels", "zone=north");
+    world.browser.click("button[value=approve]");
+    world.browser.sees("article.robot .state", "Online");
+    assert_eq!(world.browser.count("article.robot time"), 1, "when it was heard of");
+    let spec = json!({"runtime": "robot", "container": {"command": ["sleep", "600"]}});
+    world.make("tasks", "Task", "moves", &spec);
+    world.browser.sees("article.robot", "1 of 3 running");
+    world.browser.click("button[value=drain]");
+    world.browser.sees(".said", "1 done");
+    world.browser.sees("article.robot", "drained");
+    assert_eq!(world.stored("robots/arm-1")["spec"]["unschedulable"], true);
+    world.browser.click("button[value=undrain]");
+    wait_for("it is taken back", SOON, || world.stored("robots/arm-1")["spec"]["unschedulable"].is_null());
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod outcome;
 mod report;
 mod retry;
 mod retry_job;
+mod robot;
 mod run;
 mod schedule;
 mod session;
@@ -76,6 +77,7 @@ pub fn carry_out(globals: &Globals, command: Command) -> anyhow::Result<ExitCode
             Command::Delete(args) => delete::run(globals, &args).await,
             Command::Adapter(command) => adapter::run(globals, &command).await,
             Command::Schedule(command) => schedule::run(globals, &command).await,
+            Command::Robot(command) => robot::run(globals, command).await,
             Command::Sink(command) => sink::run(globals, command).await,
             Command::Kubeconfig(args) => kubeconfig::run(globals, &args),
             Command::Token(command) => token::run(globals, command).await,

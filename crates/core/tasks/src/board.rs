@@ -16,12 +16,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use muster_types::State;
+use muster_types::placement::Demand;
 use muster_types::task::Runtime;
 
 use crate::capacity::{Capacity, Guard, Rooms};
 use crate::group::{Group, GroupId, GroupKey, Rank, Slot};
 use crate::kinds::KindGraph;
 use crate::names::Names;
+use crate::places::Unplaced;
 use crate::settings::{Rule, Settings};
 use crate::stuck::Stuck;
 use crate::view::{Need, TaskView};
@@ -44,6 +46,8 @@ pub(crate) struct Entry {
     pub stopping: bool,
     /// Its kind, by number.
     pub kind: u32,
+    /// What it asks of a robot.
+    pub demand: Option<Arc<Demand>>,
 }
 
 /// Where a task stands, as far as starting goes.
@@ -115,6 +119,12 @@ pub struct Board {
     /// Tasks that ask for more than there is.
     unfit: BTreeSet<Slot>,
     pub(crate) rooms: Rooms,
+    /// What is asked of robots, numbered from 1.
+    demands: BTreeMap<Arc<Demand>, u32>,
+    /// Why no robot was found, by what was asked for.
+    pub(crate) unplaced: BTreeMap<Arc<Demand>, Unplaced>,
+    /// Offered tasks by runtime.
+    pub(crate) offers: [u32; 3],
     /// Isolated tasks with an attempt.
     pub(crate) isolated_active: u32,
     /// Tasks nobody has said yet why they wait; bounded.
@@ -157,6 +167,9 @@ impl Board {
             stuck: BTreeMap::new(),
             unfit: BTreeSet::new(),
             rooms: Rooms::new(capacity),
+            demands: BTreeMap::new(),
+            unplaced: BTreeMap::new(),
+            offers: [0; 3],
             isolated_active: 0,
             unexplained: VecDeque::new(),
         }
@@ -193,6 +206,7 @@ impl Board {
             preempt_exempt: task.preempt_exempt,
             stopping: task.stopping,
             kind: self.names.intern(&task.kind),
+            demand: task.demand.clone(),
         };
         let slot = self.vacant.pop().unwrap_or_else(|| {
             self.entries.push(None);
@@ -349,6 +363,7 @@ impl Board {
                 runtime: u8::try_from(number).unwrap_or(u8::MAX),
                 cpu: task.need.cpu_millis > 0,
                 memory: task.need.memory > 0,
+                demand: task.demand.as_ref().map_or(0, |demand| self.number_of(demand)),
             }
         } else {
             let subject = self.names.intern(&qualified(task, &task.subject));
@@ -366,6 +381,11 @@ impl Board {
         self.group_ids.insert(key.clone(), id);
         self.groups.push(Group::new(key));
         id
+    }
+
+    fn number_of(&mut self, demand: &Arc<Demand>) -> u32 {
+        let next = u32::try_from(self.demands.len()).unwrap_or(u32::MAX).saturating_add(1);
+        *self.demands.entry(demand.clone()).or_insert(next)
     }
 
     /// Puts an entry into the indexes of its phase.
@@ -503,8 +523,14 @@ impl Board {
         if let Some(rank) = current {
             self.offered.remove(&rank);
         }
+        if let Some(before) = self.groups[group as usize].offered_on.take() {
+            self.offers[crate::capacity::index(before)] -= 1;
+        }
         if let Some(rank) = offer {
             self.offered.insert(rank, group);
+            let runtime = self.entry(rank.2).map_or(self.settings.default_runtime, |entry| entry.runtime);
+            self.offers[crate::capacity::index(runtime)] += 1;
+            self.groups[group as usize].offered_on = Some(runtime);
         }
         self.groups[group as usize].offered = offer;
     }

@@ -11,6 +11,7 @@ use muster_types::{Millis, State, Task, TaskStatus, Timestamp};
 use crate::lifecycle::{Event, Refused, transition};
 use crate::plan::{Hold, Lent, TaskRef};
 use crate::records::{add_error, add_record};
+use crate::recovery::{Recovery, recover};
 use crate::settings::Settings;
 use crate::view::state_of;
 
@@ -339,8 +340,13 @@ fn fail(task: &mut Task, failure: Failure, words: &str, now: Millis) -> Result<(
         add_record(&mut task.status.events, RecordKind::Timeout, words, at);
     }
     add_record(&mut task.status.events, RecordKind::PodFailed, words, at);
-    if may_retry(task, failure) {
-        let pause = backoff(task);
+    let second = at.as_second();
+    let pause = match recover(task, failure == Failure::ExecutorLost, second) {
+        Recovery::NoPolicy => may_retry(task, failure).then(|| backoff(task)),
+        Recovery::After(pause) => Some(pause),
+        Recovery::GiveUp => None,
+    };
+    if let Some(pause) = pause {
         if failure == Failure::ExecutorLost {
             task.status.lost += 1;
         } else {

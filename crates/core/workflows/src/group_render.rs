@@ -74,6 +74,15 @@ pub fn render_member(group: &TaskGroup, place: u32, submitted: bool, now: Millis
     }
     made.data = merge_data(spec.data.as_ref(), made.data.take());
     made.robot_selector = merge_labels(&spec.robot_selector, &made.robot_selector);
+    if made.constraints.is_empty() {
+        made.constraints.clone_from(&spec.constraints);
+    }
+    if made.affinity.is_none() {
+        made.affinity.clone_from(&spec.affinity);
+    }
+    made.restart = made.restart.or(spec.restart);
+    made.reschedule = made.reschedule.or(spec.reschedule);
+    made.disconnect = made.disconnect.or(spec.disconnect);
     made.ttl = kept_with_group(made.ttl);
     made.suspend = !submitted;
     task
