@@ -149,6 +149,7 @@ fn a_viewer_looks_at_everything_and_is_refused_to_cancel() {
     terminal.types("l");
     terminal.sees("hello");
     terminal.press("Escape");
+    terminal.sees("▶ Running 1");
     terminal.types("cy");
     terminal.sees_line(&["build was not canceled", "cannot"]);
     assert_eq!(world.state("build"), "Running");

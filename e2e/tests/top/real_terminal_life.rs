@@ -115,9 +115,12 @@ fn no_color_leaves_colours_out() {
 }
 
 #[test]
-fn a_terminal_that_cannot_be_drawn_on_is_refused_in_words() {
+fn a_terminal_that_cannot_be_drawn_on_alone_is_refused_in_words() {
     let world = World::new();
     world.terminal.runs("TERM=dumb \"$MUSTER_BIN\" top; echo \"code $?\"");
     world.terminal.sees("top cannot draw on a terminal of type dumb");
+    world.terminal.sees("code 1");
+    world.terminal.runs("clear; \"$MUSTER_BIN\" top --log debug; echo \"code $?\"");
+    world.terminal.sees("a log would be written over what top draws");
     world.terminal.sees("code 1");
 }

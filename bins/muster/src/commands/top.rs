@@ -54,7 +54,7 @@ const BATCH: usize = 256;
 
 /// Shows the dashboard until the user leaves it.
 pub async fn run(globals: &Globals, args: &TopArgs) -> anyhow::Result<ExitCode> {
-    require_terminal()?;
+    require_terminal(globals)?;
     let session = Session::open(globals).await?;
     let namespace = (!args.all_namespaces).then(|| session.namespace().to_owned());
     let selectors = Selectors { labels: args.selector.clone(), fields: None };
@@ -76,7 +76,7 @@ pub async fn run(globals: &Globals, args: &TopArgs) -> anyhow::Result<ExitCode> 
     Dashboard { client, model, terminal, workers, log: None, sender }.run(events, signals).await
 }
 
-fn require_terminal() -> anyhow::Result<()> {
+fn require_terminal(globals: &Globals) -> anyhow::Result<()> {
     if !io::stdout().is_terminal() {
         bail!(
             "top draws on a terminal, and standard output is none; `muster watch` prints each change as a line"
@@ -86,6 +86,9 @@ fn require_terminal() -> anyhow::Result<()> {
         bail!(
             "top cannot draw on a terminal of type dumb; `muster watch | cat` prints each change as a line"
         );
+    }
+    if globals.log.is_some() && io::stderr().is_terminal() {
+        bail!("a log would be written over what top draws; leave --log and MUSTER_LOG out, or add 2>FILE");
     }
     Ok(())
 }
@@ -121,10 +124,12 @@ impl Dashboard {
                     changed = true;
                 }
                 _ = clock.tick() => {
+                    let before = self.model.now;
                     if self.handle(Event::Time(age::now())).is_break() {
                         return Ok(ExitCode::SUCCESS);
                     }
-                    changed = true;
+                    // Ages are in seconds.
+                    changed |= self.model.now != before;
                 }
                 _ = frames.tick(), if changed => {
                     self.terminal.draw(&self.model)?;

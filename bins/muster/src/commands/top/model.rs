@@ -176,13 +176,14 @@ impl Model {
     /// What the list of a section shows.
     pub fn tasks(&self, section: Section, height: usize) -> Window<&Row> {
         let rows = matching(&self.rows, section, &self.filter);
-        self.panels.window(Panel::Tasks(section), rows, |row| &row.id, height)
+        let all = self.filter.is_empty().then(|| self.rows.len_of(section));
+        self.panels.window(Panel::Tasks(section), rows, |row| &row.id, height, all)
     }
 
     /// What the list of robots shows.
     pub fn robots(&self, height: usize) -> Window<&Robot> {
         let robots = matching_robots(self.robots.iter().flat_map(BTreeMap::values), &self.filter);
-        self.panels.window(Panel::Robots, robots, |robot| &robot.id, height)
+        self.panels.window(Panel::Robots, robots, |robot| &robot.id, height, None)
     }
 
     /// The lines of the task that is open.

@@ -82,28 +82,30 @@ impl Panels {
         self.chosen[panel.index()] = Choice { id: ids.get(place).map(|id| (*id).clone()), place };
     }
 
-    /// What a list of so many lines shows: a page of it, the one with the chosen line.
-    pub fn window<'a, T: Copy + 'a>(
+    /// What a list of so many lines shows: a page of it, the one with the chosen line. Of a long list no more is looked at than
+    /// must be; `matching` is how many there are, where that is known.
+    pub fn window<'a, T>(
         &self,
         panel: Panel,
-        items: impl Iterator<Item = T>,
+        items: impl Iterator<Item = T> + Clone,
         id: impl Fn(T) -> &'a Id,
         height: usize,
+        matching: Option<usize>,
     ) -> Window<T> {
-        let items: Vec<T> = items.collect();
-        let place = self.place(panel, items.iter().map(|item| id(*item)));
+        let matching = matching.unwrap_or_else(|| items.clone().count());
+        let place = self.place(panel, items.clone().map(id));
         let height = height.max(1);
         let first = place.map_or(0, |place| place / height * height);
-        Window {
-            chosen: place.map(|place| place - first),
-            matching: items.len(),
-            items: items.into_iter().skip(first).take(height).collect(),
-        }
+        let chosen = place.map(|place| place - first);
+        Window { chosen, matching, items: items.skip(first).take(height).collect() }
     }
 
     /// Where the chosen line of a list is; nothing if the list is empty.
-    fn place<'a>(&self, panel: Panel, ids: impl Iterator<Item = &'a Id>) -> Option<usize> {
+    fn place<'a>(&self, panel: Panel, mut ids: impl Iterator<Item = &'a Id>) -> Option<usize> {
         let choice = &self.chosen[panel.index()];
+        if choice.id.is_none() {
+            return ids.next().map(|_| 0);
+        }
         let mut count = 0;
         for (at, id) in ids.enumerate() {
             if choice.id.as_ref() == Some(id) {
@@ -117,15 +119,19 @@ impl Panels {
 }
 
 /// The tasks of a section that fit a filter.
-pub fn matching<'a>(rows: &'a Rows, section: Section, filter: &'a Filter) -> impl Iterator<Item = &'a Row> {
+pub fn matching<'a>(
+    rows: &'a Rows,
+    section: Section,
+    filter: &'a Filter,
+) -> impl Iterator<Item = &'a Row> + Clone {
     rows.of(section).filter(|row| filter.fits(row))
 }
 
 /// The robots that fit a filter.
 pub fn matching_robots<'a>(
-    robots: impl Iterator<Item = &'a Robot>,
+    robots: impl Iterator<Item = &'a Robot> + Clone,
     filter: &'a Filter,
-) -> impl Iterator<Item = &'a Robot> {
+) -> impl Iterator<Item = &'a Robot> + Clone {
     robots.filter(|robot| filter.fits_name(&robot.id.name))
 }
 
@@ -139,7 +145,7 @@ mod tests {
     const RUNNING: Panel = Panel::Tasks(Section::Running);
 
     fn window(panels: &Panels, rows: &Rows, height: usize) -> (Vec<String>, Option<usize>) {
-        let window = panels.window(RUNNING, rows.of(Section::Running), |row| &row.id, height);
+        let window = panels.window(RUNNING, rows.of(Section::Running), |row| &row.id, height, None);
         (window.items.iter().map(|row| row.id.name.to_string()).collect(), window.chosen)
     }
 

@@ -101,7 +101,7 @@ impl Rows {
     }
 
     /// The tasks of a section, in order.
-    pub fn of(&self, section: Section) -> impl Iterator<Item = &Row> {
+    pub fn of(&self, section: Section) -> impl Iterator<Item = &Row> + Clone {
         self.sections[section as usize].values().map(|kept| &kept.row)
     }
 

@@ -1,6 +1,6 @@
 //! The lists: what runs, waits, failed, is done; robots.
 
-use muster_types::Timestamp;
+use muster_types::{State, Timestamp};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
@@ -93,7 +93,7 @@ fn task_table<'a>(
     let rows = window.items.iter().zip(names).enumerate().map(|(at, (row, name))| {
         let state = Cell::from(Span::styled(state_word(row), paint.state(row.state)));
         let since = Cell::from(age_of(row.since, model.now));
-        let words = Cell::from(Text::raw(&*row.words));
+        let words = Cell::from(Text::raw(words(row)));
         let cells = match section {
             Section::Running => vec![Cell::from(name), state, since, Cell::from(progress(row)), words],
             Section::Waiting => {
@@ -157,6 +157,15 @@ fn shown_name(id: &Id, model: &Model) -> String {
 fn name_width(names: &[String], width: usize) -> Constraint {
     let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
     Constraint::Length(u16::try_from(longest.clamp(12, (width * NAMES / 100).max(12))).unwrap_or(u16::MAX))
+}
+
+fn words(row: &Row) -> &str {
+    match row.state {
+        _ if !row.words.is_empty() => &row.words,
+        State::Created => "held back until it is submitted",
+        State::Ready => "waits for its turn",
+        _ => "",
+    }
 }
 
 fn state_word(row: &Row) -> &'static str {
