@@ -13,6 +13,7 @@ mod resource_args;
 mod schedule_args;
 mod sink_args;
 mod task_args;
+mod trace_args;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -35,6 +36,7 @@ pub use resource_args::ResourceArgs;
 pub use schedule_args::{ScheduleCommand, ScheduleTimes};
 pub use sink_args::SinkCommand;
 pub use task_args::{MadeOutput, RunArgs, SubmitArgs, TaskArgs};
+pub use trace_args::{Sending, TraceArgs};
 
 /// The control plane for work that ends.
 #[derive(Debug, Parser)]
@@ -75,6 +77,26 @@ pub struct Globals {
     /// otherwise]
     #[arg(long, global = true, value_name = "FILTER", env = "MUSTER_LOG", hide_env_values = true)]
     pub log: Option<String>,
+    /// How logs are written: as text for people, or one JSON object per line
+    #[arg(
+        long,
+        global = true,
+        value_name = "FORMAT",
+        env = "MUSTER_LOG_FORMAT",
+        hide_env_values = true,
+        default_value = "text"
+    )]
+    pub log_format: LogFormat,
+}
+
+/// How logs are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// For people
+    #[default]
+    Text,
+    /// One JSON object per line
+    Json,
 }
 
 /// Verbs.
@@ -260,6 +282,8 @@ pub struct UpArgs {
     pub aggregated: bool,
     #[command(flatten)]
     pub resources: ResourceArgs,
+    #[command(flatten)]
+    pub traces: TraceArgs,
     #[command(flatten)]
     pub limits: LimitArgs,
 }

@@ -33,7 +33,7 @@ use muster_ports::kube_jobs::KubeJobs;
 use muster_ports::logs::{AllLogs, KeptLogs, Logs};
 use muster_ports::pages::Pages;
 use muster_ports::runtime::{Fact, Handle, Runtime};
-use muster_ports::store::{History, LogError, Revision, Store};
+use muster_ports::store::{History, LogError, MeasuredLog, Revision, Store};
 use muster_ports::telemetry::Telemetry;
 use muster_relay_sinks::SinkMaker;
 use muster_runtime_kube::ConnectError;
@@ -49,7 +49,7 @@ use tokio::task::JoinHandle;
 
 use crate::adapter_env::adapter_env;
 use crate::behind::Behind;
-use crate::cli::{LimitArgs, PodArgs, QueueArgs, ResourceArgs, UpArgs};
+use crate::cli::{LimitArgs, PodArgs, QueueArgs, ResourceArgs, Sending, TraceArgs, UpArgs};
 use crate::data_dir::{DataDir, kubeconfig_text, rewrite_private, server_url};
 use crate::machine::Machine;
 use crate::pods::PodPart;
@@ -103,6 +103,7 @@ pub struct EngineOptions {
     only_since: Option<Millis>,
     pods: Option<PodArgs>,
     resources: ResourceArgs,
+    traces: TraceArgs,
 }
 
 impl EngineOptions {
@@ -122,7 +123,8 @@ impl EngineOptions {
             }
             _ => {}
         }
-        Self { queue, base_env, only_since: None, pods: None, resources: ResourceArgs::default() }
+        let (resources, traces) = (ResourceArgs::default(), TraceArgs::default());
+        Self { queue, base_env, only_since: None, pods: None, resources, traces }
     }
 
     /// Runs pods too, if that is asked for.
@@ -135,6 +137,12 @@ impl EngineOptions {
     #[must_use]
     pub fn resources(self, resources: ResourceArgs) -> Self {
         Self { resources, ..self }
+    }
+
+    /// Where traces are sent.
+    #[must_use]
+    pub fn traces(self, traces: TraceArgs) -> Self {
+        Self { traces, ..self }
     }
 
     /// Starts no tasks that were made before: somebody else will.
@@ -158,6 +166,7 @@ pub struct Server {
     serving: JoinHandle<()>,
     garbage: JoinHandle<()>,
     engine: Option<JoinHandle<()>>,
+    sending: Option<Sending>,
     workflows: Option<JoinHandle<()>>,
     schedules: Option<JoinHandle<()>>,
     resources: Option<JoinHandle<()>>,
@@ -171,7 +180,8 @@ impl Server {
         let (listener, address) = listen(options.listen).await?;
         let behind = Behind::prepare(options.tls).await?;
         let (listening, ca) = choose_listening(data, options.tls, address, behind.as_ref())?;
-        let store = open_store(data, options.limits)?;
+        let telemetry = Telemetry::default();
+        let store = open_store(data, options.limits, &telemetry)?;
         let shutdown = Shutdown::default();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let registry = kinds::registry().with_types_of(&store);
@@ -190,7 +200,7 @@ impl Server {
             attempt_tokens: Some(tokens.clone()),
             logs: Some(Arc::new(KeptLogs::new(blobs.clone()))),
             explain: None,
-            telemetry: Telemetry::default(),
+            telemetry,
             cluster: behind.as_ref().map(|behind| behind.users.clone()),
             pages: options
                 .web
@@ -228,7 +238,7 @@ impl Server {
         let workflows = maker.map(|_| tokio::spawn(run_workflows(store.clone(), clock.clone())));
         let schedules = maker.map(|_| tokio::spawn(run_schedules(store.clone(), clock.clone())));
         let resources = maker.map(|wanted| start_resources(&wanted.resources, &store, &clock));
-        let engine = engine.map(|engine| tokio::spawn(engine.run()));
+        let (engine, sending) = engine.map(ReadyEngine::spawn).unzip();
         let relay = options
             .relay
             .as_ref()
@@ -243,6 +253,7 @@ impl Server {
             serving,
             garbage,
             engine,
+            sending,
             workflows,
             schedules,
             resources,
@@ -267,6 +278,9 @@ impl Server {
             // Attempts end with the engine; their tasks are tried again by the next server.
             running.abort();
             drop(running.await);
+        }
+        if let Some(sending) = self.sending {
+            sending.finish().await;
         }
         self.store.close();
         tracing::info!("stopped");
@@ -343,11 +357,13 @@ struct ReadyEngine {
     outside: Outside,
     facts: UnboundedReceiver<Fact>,
     questions: Receiver<Question>,
+    sending: Sending,
 }
 
 impl ReadyEngine {
-    async fn run(self) {
-        run_engine(self.engine, self.outside, self.facts, self.questions).await;
+    fn spawn(self) -> (JoinHandle<()>, Sending) {
+        let running = run_engine(self.engine, self.outside, self.facts, self.questions);
+        (tokio::spawn(running), self.sending)
     }
 }
 
@@ -415,12 +431,13 @@ async fn prepare_engine(
         Some(pods) => pods.join(processes, facts),
         None => (processes, facts),
     };
-    let outside = Outside { store, runtime, blobs, clock, telemetry };
+    let (tracer, sending) = wanted.traces.start(&telemetry);
+    let outside = Outside { store, runtime, blobs, clock, telemetry, tracer };
     let keeper = Keeper::new(outside.runtime.clone(), outside.blobs.clone());
     let engine = Engine::new(settings, outside.clone(), keeper.spawn()?)?;
     let (explainer, questions) = Explainer::new();
     let parts = Parts { logs: Some(Arc::new(logs)), explain: Some(Arc::new(explainer)), ..parts };
-    Ok((ReadyEngine { engine, outside, facts, questions }, parts))
+    Ok((ReadyEngine { engine, outside, facts, questions, sending }, parts))
 }
 
 async fn listen(asked: &str) -> anyhow::Result<(TcpListener, SocketAddr)> {
@@ -476,8 +493,8 @@ fn choose_listening(
     Ok((Listening { tls, plain: loopback }, Some(authority)))
 }
 
-fn open_store(data: &DataDir, limits: &LimitArgs) -> anyhow::Result<Store> {
-    let log = SqliteLog::open(&data.database())?;
+fn open_store(data: &DataDir, limits: &LimitArgs, telemetry: &Telemetry) -> anyhow::Result<Store> {
+    let log = MeasuredLog::new(SqliteLog::open(&data.database())?, telemetry.clone());
     let history = History {
         max_changes: limits.history_changes,
         max_age: limits.history_age.as_std(),

@@ -1,5 +1,7 @@
 //! From a task that was chosen to an attempt that can be started.
 
+use std::borrow::Cow;
+
 use muster_ports::clock::Millis;
 use muster_ports::runtime::Launch;
 use muster_tasks::lifecycle::Refused;
@@ -20,15 +22,25 @@ const INDEX: &str = "muster.dev/index";
 /// Directories of a pod: its own, what its containers share, and what outlives it (H55).
 const POD_DIRECTORIES: [&str; 3] = ["/addon", "/shared", "/cache"];
 
+/// What an attempt is made from besides its task.
+pub struct Place<'a> {
+    /// How attempts are made.
+    pub settings: &'a Settings,
+    /// What there is to select from.
+    pub catalogs: &'a Catalogs,
+    /// Its place in a trace, if there are traces.
+    pub traceparent: Option<String>,
+}
+
 /// Makes the attempt of a task that was chosen, or ends the task if there is nothing it could run.
 pub fn start(
-    settings: &Settings,
-    catalogs: &Catalogs,
+    place: &Place<'_>,
     task: &mut Task,
     lent: Option<&Lent>,
     now: Millis,
 ) -> Result<Option<Action>, Refused> {
-    let selection = match catalogs.select(task) {
+    let settings = place.settings;
+    let selection = match place.catalogs.select(task) {
         Ok(selection) => selection,
         Err(error) => {
             return progress::reject(task, error.reason(), &error.to_string(), now).map(|()| None);
@@ -36,7 +48,7 @@ pub fn start(
     };
     let addon = selection.addon.map(|addon| addon.metadata.name.as_str());
     let extensions: Vec<_> = selection.extensions.iter().map(|it| it.metadata.name.clone()).collect();
-    match render(settings, &selection, task, task.status.attempt + 1) {
+    match render(place, &selection, task, task.status.attempt + 1) {
         Ok(launch) => {
             let handle = progress::begin_attempt(task, lent, addon, &extensions, now)?;
             let runtime = runtime_of(settings, task.spec.runtime);
@@ -54,9 +66,9 @@ pub fn start(
 }
 
 /// The current attempt of a task once more, as it was committed; `None` if what it was made from is gone.
-pub fn render_again(settings: &Settings, catalogs: &Catalogs, task: &Task) -> Option<Launch> {
-    let selection = catalogs.select(task).ok()?;
-    render(settings, &selection, task, task.status.attempt).ok()
+pub fn render_again(place: &Place<'_>, task: &Task) -> Option<Launch> {
+    let selection = place.catalogs.select(task).ok()?;
+    render(place, &selection, task, task.status.attempt).ok()
 }
 
 /// Where a task runs.
@@ -65,11 +77,12 @@ pub fn runtime_of(settings: &Settings, stated: Option<Runtime>) -> Runtime {
 }
 
 fn render(
-    settings: &Settings,
+    place: &Place<'_>,
     selection: &Selection<'_>,
     task: &Task,
     attempt: u32,
 ) -> Result<Launch, RenderError> {
+    let settings = place.settings;
     let runtime = runtime_of(settings, task.spec.runtime);
     let own = format!("{}/{}-{attempt}/work", settings.work_root, task.metadata.uid);
     let cache = format!("{}/cache", settings.work_root);
@@ -77,6 +90,11 @@ fn render(
     let [addon_home, shared_path, cache_path] =
         if pods.is_some() { POD_DIRECTORIES } else { [&*own, &*own, &*cache] };
     let token = settings.mint.token(task, attempt);
+    let base_env = pods.map_or(&settings.base_env, |pods| &pods.base_env);
+    let base_env = match &place.traceparent {
+        None => Cow::Borrowed(base_env.as_slice()),
+        Some(it) => Cow::Owned([base_env.as_slice(), &[("TRACEPARENT".to_owned(), it.clone())]].concat()),
+    };
     render_attempt(&Order {
         runtime,
         attempt,
@@ -89,7 +107,7 @@ fn render(
             shared_path,
             cache_path,
         },
-        base_env: pods.map_or(&settings.base_env, |pods| &pods.base_env),
+        base_env: &base_env,
         index: task.metadata.labels.get(INDEX).and_then(|index| index.parse().ok()),
         kill_timeout: settings.kill_timeout,
     })

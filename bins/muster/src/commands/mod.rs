@@ -93,6 +93,6 @@ pub fn start_logging(globals: &Globals) -> anyhow::Result<()> {
     let Some(wanted) = &globals.log else { return Ok(()) };
     let filter = EnvFilter::try_new(wanted)
         .with_context(|| format!("--log {wanted} is not a log filter; try --log debug"))?;
-    streams::start_logging(filter);
+    streams::start_logging(filter, globals.log_format);
     Ok(())
 }
