@@ -46,7 +46,7 @@ pub struct Tool {
     locate: fn(&Tool, &Path) -> Result<PathBuf>,
 }
 
-static TOOLS: [Tool; 12] = [
+static TOOLS: [Tool; 13] = [
     Tool {
         name: "kubectl 1.37",
         variable: "MUSTER_KUBECTL",
@@ -108,6 +108,12 @@ static TOOLS: [Tool; 12] = [
         variable: "MUSTER_CHROMEDRIVER",
         need: Need::Tests { word: "browser" },
         locate: locate_chromedriver,
+    },
+    Tool {
+        name: "tmux",
+        variable: "MUSTER_TMUX",
+        need: Need::Tests { word: "real_terminal" },
+        locate: locate_tmux,
     },
     Tool {
         name: "Prometheus",
@@ -326,6 +332,13 @@ fn locate_mosquitto(tool: &Tool, _: &Path) -> Result<PathBuf> {
 
 fn locate_chromedriver(tool: &Tool, _: &Path) -> Result<PathBuf> {
     installed(tool, Path::new("/usr/bin/chromedriver"), &["chromium", "chromium-driver"])
+}
+
+fn locate_tmux(tool: &Tool, _: &Path) -> Result<PathBuf> {
+    match run::find_in_path("tmux") {
+        Some(path) => Ok(path),
+        None => installed(tool, Path::new("/usr/bin/tmux"), &["tmux"]),
+    }
 }
 
 /// Not installed on the machine, where it would be a service.

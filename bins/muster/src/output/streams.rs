@@ -5,6 +5,7 @@
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tracing_subscriber::EnvFilter;
 
@@ -25,8 +26,19 @@ pub fn report(line: impl Display) -> io::Result<()> {
     }
 }
 
+/// True while the whole terminal is drawn on, where a note would stand in the middle of a picture.
+static HUSHED: AtomicBool = AtomicBool::new(false);
+
+/// Keeps notes back, or no longer.
+pub fn hush(hushed: bool) {
+    HUSHED.store(hushed, Ordering::Relaxed);
+}
+
 /// Tells the user something beside the result.
 pub fn note(line: impl Display) {
+    if HUSHED.load(Ordering::Relaxed) {
+        return;
+    }
     // There is nowhere to say that this could not be said.
     drop(writeln!(io::stderr().lock(), "{line}"));
 }
