@@ -25,13 +25,11 @@ impl Robot {
     /// Reads a robot.
     pub fn read(object: &Value) -> Self {
         let status = &object["status"];
-        let running = &status["runningTasks"];
-        let listed = running.as_array().map(|tasks| u64::try_from(tasks.len()).unwrap_or(u64::MAX));
         Self {
             id: Id::of(object),
             phase: short(status["phase"].as_str().unwrap_or("Pending"), PHASE),
-            heard: status["lastHeartbeat"].as_str().and_then(|text| text.parse().ok()),
-            running: listed.or_else(|| running.as_u64()).unwrap_or(0),
+            heard: status["lastHeartbeatTime"].as_str().and_then(|text| text.parse().ok()),
+            running: status["running"].as_u64().unwrap_or(0),
         }
     }
 }
@@ -44,12 +42,11 @@ mod tests {
 
     #[test]
     fn a_robot_says_whether_it_is_there_and_what_it_runs() {
-        let status =
-            json!({"phase": "Online", "lastHeartbeat": "1970-01-01T00:00:09Z", "runningTasks": ["a", "b"]});
+        let status = json!({"phase": "Online", "lastHeartbeatTime": "1970-01-01T00:00:09Z", "running": 2});
         let robot = Robot::read(&json!({"metadata": {"name": "r1"}, "status": status}));
         assert_eq!((&*robot.id.name, &*robot.phase, robot.running), ("r1", "Online", 2));
         assert_eq!(robot.heard, Some(Timestamp::from_second(9)));
-        let counted = Robot::read(&json!({"metadata": {"name": "r2"}, "status": {"runningTasks": 3}}));
-        assert_eq!((&*counted.phase, counted.running, counted.heard), ("Pending", 3, None));
+        let new = Robot::read(&json!({"metadata": {"name": "r2"}}));
+        assert_eq!((&*new.phase, new.running, new.heard), ("Pending", 0, None));
     }
 }

@@ -137,7 +137,7 @@ fn a_filter_counts_what_it_leaves_out() {
 fn robots_are_listed_where_there_are_any() {
     let mut model = model();
     model.handle(Event::ListingRobots);
-    let status = json!({"phase": "Online", "lastHeartbeat": "1970-01-01T00:01:35Z", "runningTasks": ["a"]});
+    let status = json!({"phase": "Online", "lastHeartbeatTime": "1970-01-01T00:01:35Z", "running": 1});
     model.handle(Event::Robots(vec![Robot::read(&json!({"metadata": {"name": "r1"}, "status": status}))]));
     let shown = lines(&mut model, 100, 30);
     let place = shown.iter().position(|line| line.starts_with("  Robots 1 ")).unwrap();
