@@ -18,4 +18,5 @@ pub mod lines;
 pub mod load;
 pub mod outage;
 pub mod server;
+pub mod terminal;
 pub mod wait;

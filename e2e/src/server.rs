@@ -78,6 +78,11 @@ impl Server {
         self.url.trim_start_matches("https://")
     }
 
+    /// What it said.
+    pub fn log(&self) -> PathBuf {
+        self.dir.path().join("server.log")
+    }
+
     /// The process id.
     pub fn id(&self) -> u32 {
         self.process.id()

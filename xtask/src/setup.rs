@@ -46,7 +46,7 @@ pub struct Tool {
     locate: fn(&Tool, &Path) -> Result<PathBuf>,
 }
 
-static TOOLS: [Tool; 11] = [
+static TOOLS: [Tool; 13] = [
     Tool {
         name: "kubectl 1.37",
         variable: "MUSTER_KUBECTL",
@@ -108,6 +108,18 @@ static TOOLS: [Tool; 11] = [
         variable: "MUSTER_CHROMEDRIVER",
         need: Need::Tests { word: "browser" },
         locate: locate_chromedriver,
+    },
+    Tool {
+        name: "tmux",
+        variable: "MUSTER_TMUX",
+        need: Need::Tests { word: "real_terminal" },
+        locate: locate_tmux,
+    },
+    Tool {
+        name: "Prometheus",
+        variable: "MUSTER_PROMETHEUS",
+        need: Need::Tests { word: "real_prometheus" },
+        locate: locate_prometheus,
     },
 ];
 
@@ -320,6 +332,20 @@ fn locate_mosquitto(tool: &Tool, _: &Path) -> Result<PathBuf> {
 
 fn locate_chromedriver(tool: &Tool, _: &Path) -> Result<PathBuf> {
     installed(tool, Path::new("/usr/bin/chromedriver"), &["chromium", "chromium-driver"])
+}
+
+fn locate_tmux(tool: &Tool, _: &Path) -> Result<PathBuf> {
+    match run::find_in_path("tmux") {
+        Some(path) => Ok(path),
+        None => installed(tool, Path::new("/usr/bin/tmux"), &["tmux"]),
+    }
+}
+
+/// Not installed on the machine, where it would be a service.
+fn locate_prometheus(tool: &Tool, cache: &Path) -> Result<PathBuf> {
+    let dir = cache.join("prometheus");
+    install_once(&dir, "Prometheus", || unpack("prometheus", &dir)).with_context(|| or_set(tool))?;
+    Ok(dir.join("usr/bin/prometheus"))
 }
 
 /// A program that needs its packages installed on the machine.

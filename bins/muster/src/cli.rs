@@ -14,6 +14,7 @@ mod robot_args;
 mod schedule_args;
 mod sink_args;
 mod task_args;
+mod trace_args;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -24,7 +25,9 @@ use clap_complete::Shell;
 use muster_types::Duration;
 
 pub use adapter_args::AdapterCommand;
-pub use follow_args::{CancelArgs, ExplainArgs, ExplainOutput, LogsArgs, RetryArgs, WaitArgs, WatchArgs};
+pub use follow_args::{
+    CancelArgs, ExplainArgs, ExplainOutput, LogsArgs, RetryArgs, TopArgs, WaitArgs, WatchArgs,
+};
 pub use goal::{Goal, Reached, state_of};
 pub use object_args::{ApplyArgs, Cascade, DeleteArgs, DescribeArgs, GetArgs, Output, SelectArgs};
 pub use pod_args::PodArgs;
@@ -35,6 +38,7 @@ pub use robot_args::{Approval, RobotArgs, RobotCommand, RobotTokenCommand};
 pub use schedule_args::{ScheduleCommand, ScheduleTimes};
 pub use sink_args::SinkCommand;
 pub use task_args::{MadeOutput, RunArgs, SubmitArgs, TaskArgs};
+pub use trace_args::{Sending, TraceArgs};
 
 /// The control plane for work that ends.
 #[derive(Debug, Parser)]
@@ -75,6 +79,26 @@ pub struct Globals {
     /// otherwise]
     #[arg(long, global = true, value_name = "FILTER", env = "MUSTER_LOG", hide_env_values = true)]
     pub log: Option<String>,
+    /// How logs are written: as text for people, or one JSON object per line
+    #[arg(
+        long,
+        global = true,
+        value_name = "FORMAT",
+        env = "MUSTER_LOG_FORMAT",
+        hide_env_values = true,
+        default_value = "text"
+    )]
+    pub log_format: LogFormat,
+}
+
+/// How logs are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// For people
+    #[default]
+    Text,
+    /// One JSON object per line
+    Json,
 }
 
 /// Verbs.
@@ -101,6 +125,9 @@ pub enum Command {
     /// Show tasks as they change
     #[command(after_help = examples::WATCH)]
     Watch(WatchArgs),
+    /// Show all that happens on one screen, and act on it by keys
+    #[command(after_help = examples::TOP)]
+    Top(TopArgs),
     /// Ask for tasks to be canceled
     #[command(after_help = examples::CANCEL)]
     Cancel(CancelArgs),
@@ -262,6 +289,8 @@ pub struct UpArgs {
     pub robots: RobotArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
+    #[command(flatten)]
+    pub traces: TraceArgs,
     #[command(flatten)]
     pub limits: LimitArgs,
 }

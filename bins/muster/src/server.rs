@@ -34,7 +34,7 @@ use muster_ports::kube_jobs::KubeJobs;
 use muster_ports::logs::{AllLogs, KeptLogs, Logs};
 use muster_ports::pages::Pages;
 use muster_ports::runtime::{Fact, Handle, Runtime};
-use muster_ports::store::{History, LogError, Revision, Store};
+use muster_ports::store::{History, LogError, MeasuredLog, Revision, Store};
 use muster_ports::telemetry::Telemetry;
 use muster_relay_sinks::SinkMaker;
 use muster_runtime_kube::ConnectError;
@@ -50,7 +50,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::adapter_env::adapter_env;
 use crate::behind::Behind;
-use crate::cli::{LimitArgs, PodArgs, QueueArgs, ResourceArgs, RobotArgs, UpArgs};
+use crate::cli::{LimitArgs, PodArgs, QueueArgs, ResourceArgs, RobotArgs, Sending, TraceArgs, UpArgs};
 use crate::data_dir::{DataDir, kubeconfig_text, rewrite_private, server_url};
 use crate::machine::Machine;
 use crate::pods::PodPart;
@@ -106,6 +106,7 @@ pub struct EngineOptions {
     pods: Option<PodArgs>,
     robots: Option<RobotArgs>,
     resources: ResourceArgs,
+    traces: TraceArgs,
 }
 
 impl EngineOptions {
@@ -125,14 +126,8 @@ impl EngineOptions {
             }
             _ => {}
         }
-        Self {
-            queue,
-            base_env,
-            only_since: None,
-            pods: None,
-            robots: None,
-            resources: ResourceArgs::default(),
-        }
+        let (resources, traces) = (ResourceArgs::default(), TraceArgs::default());
+        Self { queue, base_env, only_since: None, pods: None, robots: None, resources, traces }
     }
 
     /// Runs pods too, if that is asked for.
@@ -151,6 +146,12 @@ impl EngineOptions {
     #[must_use]
     pub fn resources(self, resources: ResourceArgs) -> Self {
         Self { resources, ..self }
+    }
+
+    /// Where traces are sent.
+    #[must_use]
+    pub fn traces(self, traces: TraceArgs) -> Self {
+        Self { traces, ..self }
     }
 
     /// Starts no tasks that were made before: somebody else will.
@@ -176,6 +177,7 @@ pub struct Server {
     serving: JoinHandle<()>,
     garbage: JoinHandle<()>,
     engine: Option<JoinHandle<()>>,
+    sending: Option<Sending>,
     workflows: Option<JoinHandle<()>>,
     schedules: Option<JoinHandle<()>>,
     resources: Option<JoinHandle<()>>,
@@ -189,7 +191,8 @@ impl Server {
         let (listener, address) = listen(options.listen).await?;
         let behind = Behind::prepare(options.tls).await?;
         let (listening, ca) = choose_listening(data, options.tls, address, behind.as_ref())?;
-        let store = open_store(data, options.limits)?;
+        let telemetry = Telemetry::default();
+        let store = open_store(data, options.limits, &telemetry)?;
         let shutdown = Shutdown::default();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let registry = kinds::registry().with_types_of(&store);
@@ -208,7 +211,7 @@ impl Server {
             attempt_tokens: Some(tokens.clone()),
             logs: Some(Arc::new(KeptLogs::new(blobs.clone()))),
             explain: None,
-            telemetry: Telemetry::default(),
+            telemetry,
             cluster: behind.as_ref().map(|behind| behind.users.clone()),
             pages: options
                 .web
@@ -248,7 +251,7 @@ impl Server {
         let resources = maker.map(|wanted| start_resources(&wanted.resources, &store, &clock));
         let robots =
             engine.as_ref().and_then(|engine| engine.robots.as_ref().map(|robots| robots.url.clone()));
-        let engine = engine.map(|engine| tokio::spawn(engine.run()));
+        let (engine, sending) = engine.map(ReadyEngine::spawn).unzip();
         let relay = options
             .relay
             .as_ref()
@@ -264,6 +267,7 @@ impl Server {
             serving,
             garbage,
             engine,
+            sending,
             workflows,
             schedules,
             resources,
@@ -288,6 +292,9 @@ impl Server {
             // Attempts end with the engine; their tasks are tried again by the next server.
             running.abort();
             drop(running.await);
+        }
+        if let Some(sending) = self.sending {
+            sending.finish().await;
         }
         self.store.close();
         tracing::info!("stopped");
@@ -365,16 +372,21 @@ struct ReadyEngine {
     facts: UnboundedReceiver<Fact>,
     questions: Receiver<Question>,
     robots: Option<RobotPart>,
+    sending: Sending,
 }
 
 impl ReadyEngine {
-    async fn run(self) {
-        // These end with this loop.
-        let mut loops = JoinSet::new();
-        if let Some(robots) = self.robots {
-            robots.start(&mut loops);
-        }
-        run_engine(self.engine, self.outside, self.facts, self.questions).await;
+    fn spawn(self) -> (JoinHandle<()>, Sending) {
+        let Self { engine, outside, facts, questions, robots, sending } = self;
+        let running = async move {
+            // These end with this loop.
+            let mut loops = JoinSet::new();
+            if let Some(robots) = robots {
+                robots.start(&mut loops, outside.telemetry.clone());
+            }
+            run_engine(engine, outside, facts, questions).await;
+        };
+        (tokio::spawn(running), sending)
     }
 }
 
@@ -451,12 +463,13 @@ async fn prepare_engine(
     let (of_robots, robot_facts) = robots.as_mut().map(RobotPart::runtime).unzip();
     let facts = join_facts([Some(facts), of_pods, robot_facts.flatten()]);
     let runtime: Arc<dyn Runtime> = Arc::new(Runtimes::new(processes, pods, of_robots));
-    let outside = Outside { store, runtime, blobs, clock, telemetry };
+    let (tracer, sending) = wanted.traces.start(&telemetry);
+    let outside = Outside { store, runtime, blobs, clock, telemetry, tracer };
     let keeper = Keeper::new(outside.runtime.clone(), outside.blobs.clone());
     let engine = Engine::new(settings, outside.clone(), keeper.spawn()?)?;
     let (explainer, questions) = Explainer::new();
     let parts = Parts { logs: Some(Arc::new(logs)), explain: Some(Arc::new(explainer)), ..parts };
-    Ok((ReadyEngine { engine, outside, facts, questions, robots }, parts))
+    Ok((ReadyEngine { engine, outside, facts, questions, robots, sending }, parts))
 }
 
 /// The facts of all runtimes on one channel.
@@ -528,8 +541,8 @@ fn choose_listening(
     Ok((Listening { tls, plain: loopback }, Some(authority)))
 }
 
-fn open_store(data: &DataDir, limits: &LimitArgs) -> anyhow::Result<Store> {
-    let log = SqliteLog::open(&data.database())?;
+fn open_store(data: &DataDir, limits: &LimitArgs, telemetry: &Telemetry) -> anyhow::Result<Store> {
+    let log = MeasuredLog::new(SqliteLog::open(&data.database())?, telemetry.clone());
     let history = History {
         max_changes: limits.history_changes,
         max_age: limits.history_age.as_std(),

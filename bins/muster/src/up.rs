@@ -26,7 +26,7 @@ pub fn run(globals: &Globals, args: &UpArgs) -> anyhow::Result<ExitCode> {
     let wanted = globals.log.as_deref().unwrap_or("info,mqtt5=error");
     let filter = EnvFilter::try_new(wanted)
         .with_context(|| format!("--log {wanted} is not a log filter; try --log debug"))?;
-    streams::start_logging(filter);
+    streams::start_logging(filter, globals.log_format);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     if args.roles.iter().all(|role| *role == ServerRole::Responder) {
         runtime.block_on(respond_alone(globals, args))?;
@@ -79,6 +79,7 @@ async fn up(globals: &Globals, data: &DataDir, args: &UpArgs) -> anyhow::Result<
             .with_pods(&args.pods)
             .with_robots(&args.robots)
             .resources(args.resources.clone())
+            .traces(args.traces.clone())
     });
     let relay = args
         .roles

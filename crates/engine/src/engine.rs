@@ -7,6 +7,7 @@
 mod intake;
 mod news;
 mod robots;
+mod succession;
 mod sweep;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -16,11 +17,12 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use muster_ports::blobs::Blobs;
 use muster_ports::clock::{Clock, Millis};
-use muster_ports::runtime::{Fact, Handle, Runtime};
+use muster_ports::runtime::{Fact, Handle, Observation, Runtime};
 use muster_ports::store::{
     Batch, Change, CommitError, Key, ResourceName, Revision, Store, Watch, WatchError, WatchScope,
 };
 use muster_ports::telemetry::Telemetry;
+use muster_ports::traces::Tracer;
 use muster_tasks::board::Board;
 use muster_tasks::brief::{Brief, ROBOT_FINALIZER, is_held_by_robot};
 use muster_tasks::capacity::Capacity;
@@ -44,8 +46,9 @@ use crate::intake::Intake as _;
 use crate::read_briefs::read_briefs;
 use crate::readiness::Readiness;
 use crate::settings::{Ahead, Settings};
-use crate::start::{Chosen, start};
-use crate::telemetry::{Pass, tell};
+use crate::start::{Chosen, Place, start};
+use crate::task_tracer::TaskTracer;
+use crate::telemetry::{Pass, Teller};
 use crate::writes::is_untold;
 use robots::Robots;
 
@@ -64,6 +67,14 @@ struct Uid {
     uid: String,
 }
 
+/// How an attempt ran.
+#[derive(Debug, Clone, Copy, Default)]
+struct Ran {
+    /// From when to when, if that is known.
+    span: Option<(Millis, Millis)>,
+    log_bytes: u64,
+}
+
 /// What is outside of the engine.
 #[derive(Clone)]
 pub struct Outside {
@@ -77,6 +88,8 @@ pub struct Outside {
     pub clock: Arc<dyn Clock>,
     /// Gets the numbers.
     pub telemetry: Telemetry,
+    /// Gets the spans of tasks.
+    pub tracer: Tracer,
 }
 
 /// The loop's state.
@@ -103,6 +116,12 @@ pub struct Engine {
     asked: BTreeSet<Arc<str>>,
     /// Deleted tasks whose attempt has not ended.
     orphans: BTreeMap<String, u32>,
+    teller: Teller,
+    spans: TaskTracer,
+    /// Attempts that ended and were not written down yet.
+    ran: HashMap<Handle, Ran>,
+    /// Groups whose pipeline goes on or does not, as they were at a revision.
+    pipelines: HashMap<Arc<str>, (Revision, bool)>,
     /// Every robot, and which tasks are there.
     robots: Robots,
 }
@@ -112,6 +131,9 @@ impl Engine {
     pub fn new(settings: Settings, outside: Outside, files: Files) -> Result<Self, WatchError> {
         let (board, watch) = Self::empty(&settings, &outside.store)?;
         let mut engine = Self {
+            teller: Teller::new(outside.telemetry.clone()),
+            spans: TaskTracer::new(outside.tracer.clone(), outside.telemetry.clone()),
+            ran: HashMap::new(),
             settings,
             outside,
             files,
@@ -129,6 +151,7 @@ impl Engine {
             facts: Vec::new(),
             asked: BTreeSet::new(),
             orphans: BTreeMap::new(),
+            pipelines: HashMap::new(),
             robots: Robots::default(),
         };
         engine.read_all();
@@ -171,6 +194,12 @@ impl Engine {
 
     /// News from a runtime.
     pub fn report(&mut self, fact: Fact) {
+        if let Observation::Ended(ending) = &fact.what {
+            let log_bytes = ending.containers.iter().map(|container| container.log_bytes).sum();
+            let begun = self.pace.begun(&fact.handle);
+            self.ran
+                .insert(fact.handle.clone(), Ran { span: begun.map(|begun| (begun, fact.at)), log_bytes });
+        }
         self.pace.observe(&fact);
         self.facts.push(fact);
     }
@@ -204,7 +233,7 @@ impl Engine {
         let failed = self.commit(edits, now).await;
         self.readiness.judge(&self.catalogs, &self.outside.store, now).await;
         let pass = Pass { facts: facts.len(), ignored, refused: failed.len(), took: begun.elapsed() };
-        tell(&self.outside.telemetry, &self.board, &plan, pass);
+        self.teller.pass(&self.board, &plan, pass);
         let again = facts.into_iter().zip(concerned);
         let again = again.filter(|(_, path)| path.as_ref().is_some_and(|path| failed.contains(path)));
         let again: Vec<_> = again.map(|(fact, _)| fact).collect();
@@ -319,7 +348,9 @@ impl Engine {
                 }
                 Decision::Start { lent, robot, .. } => {
                     let chosen = Chosen { lent: lent.as_ref(), robot: robot.as_deref() };
-                    let started = start(&self.settings, &self.catalogs, &mut edit.task, chosen, now);
+                    let traceparent = self.spans.traceparent(&edit.task, edit.task.status.attempt + 1);
+                    let place = Place { settings: &self.settings, catalogs: &self.catalogs, traceparent };
+                    let started = start(&place, &mut edit.task, chosen, now);
                     started.map(|action| edit.actions.extend(action))
                 }
             };
@@ -341,24 +372,28 @@ impl Engine {
         let (changed, held) = edits.finish();
         self.held = held;
         let store = &self.outside.store;
-        let commits = changed.into_iter().filter_map(|mut edit| {
-            let (write, store) = (edit.write()?, store.clone());
-            Some(async move { (edit, store.commit(Batch::of(write)).await) })
+        let commits = changed.into_iter().filter_map(|mut edits| {
+            let writes = edits.iter_mut().map(Edit::write).collect::<Option<Vec<_>>>()?;
+            let (batch, store) = (Batch { writes, ..Batch::default() }, store.clone());
+            Some(async move { (edits, store.commit(batch).await) })
         });
         let outcomes = join_all(commits).await;
-        for (edit, outcome) in outcomes {
+        for (edits, outcome) in outcomes {
             match outcome {
                 Ok(committed) => {
-                    let revision = committed.objects.first().map_or(committed.revision, |it| it.revision);
-                    self.follow_up(edit, revision, now);
+                    for (edit, written) in edits.into_iter().zip(committed.objects) {
+                        self.follow_up(edit, written.revision, now);
+                    }
                 }
                 Err(error) => {
-                    // Look again at the task as it is now.
-                    if !matches!(error, CommitError::Conflict { .. }) {
-                        tracing::warn!(key = %edit.key, %error, "a decision could not be committed");
+                    for edit in edits {
+                        // Look again at the task as it is now.
+                        if !matches!(error, CommitError::Conflict { .. }) {
+                            tracing::warn!(key = %edit.key, %error, "a decision could not be committed");
+                        }
+                        self.look_again(&edit.key.path);
+                        failed.insert(edit.key.path);
                     }
-                    self.look_again(&edit.key.path);
-                    failed.insert(edit.key.path);
                 }
             }
         }
@@ -370,6 +405,7 @@ impl Engine {
         let path = edit.key.path.clone();
         let Some(brief) = Brief::of(&edit.task, path.clone()) else { return };
         self.own.insert(path.clone(), revision);
+        self.tell_of(&edit, now);
         if edit.is_deletion() {
             self.vanish(&brief);
         } else {
@@ -388,6 +424,31 @@ impl Engine {
                     self.due.keep(handle, until);
                 }
             }
+        }
+    }
+
+    /// Counts what a committed change means.
+    fn tell_of(&mut self, edit: &Edit, now: Millis) {
+        for action in &edit.actions {
+            match action {
+                Action::Start(_) => {
+                    self.teller.started(&edit.task, now);
+                    self.spans.started(&edit.task, now);
+                }
+                Action::Keep(handle, _) => {
+                    let ran = self.ran.remove(handle).unwrap_or_default();
+                    let took = ran.span.map(|(begun, over)| (over.0 - begun.0).max(0));
+                    self.teller.ended(&edit.task, took, ran.log_bytes);
+                    if let Some(span) = ran.span {
+                        self.spans.ended(&edit.task, span);
+                    }
+                }
+                Action::Stop(..) | Action::Files(_) => {}
+            }
+        }
+        if !edit.was.is_terminal() && state_of(&edit.task).is_terminal() {
+            self.teller.over(&edit.task);
+            self.spans.over(&edit.task, now);
         }
     }
 

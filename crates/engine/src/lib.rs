@@ -27,6 +27,7 @@ pub mod saved_jobs;
 pub mod schedules;
 pub mod settings;
 mod start;
+mod task_tracer;
 mod telemetry;
 mod wake;
 pub mod workflows;

@@ -1,5 +1,7 @@
 //! From a task that was chosen to an attempt that can be started.
 
+use std::borrow::Cow;
+
 use muster_ports::clock::Millis;
 use muster_ports::runtime::Launch;
 use muster_tasks::brief::{ROBOT_FINALIZER, is_held_by_robot};
@@ -26,6 +28,16 @@ const ROBOT_DIRECTORIES: [&str; 3] = [".", ".", "../../cache"];
 /// Directories of a pod: its own, what its containers share, and what outlives it (H55).
 const POD_DIRECTORIES: [&str; 3] = ["/addon", "/shared", "/cache"];
 
+/// What an attempt is made from besides its task.
+pub struct Place<'a> {
+    /// How attempts are made.
+    pub settings: &'a Settings,
+    /// What there is to select from.
+    pub catalogs: &'a Catalogs,
+    /// Its place in a trace, if there are traces.
+    pub traceparent: Option<String>,
+}
+
 /// What was decided with the start of a task.
 #[derive(Clone, Copy)]
 pub struct Chosen<'a> {
@@ -37,13 +49,13 @@ pub struct Chosen<'a> {
 
 /// Makes the attempt of a task that was chosen, or ends the task if there is nothing it could run.
 pub fn start(
-    settings: &Settings,
-    catalogs: &Catalogs,
+    place: &Place<'_>,
     task: &mut Task,
     chosen: Chosen<'_>,
     now: Millis,
 ) -> Result<Option<Action>, Refused> {
-    let selection = match catalogs.select(task) {
+    let settings = place.settings;
+    let selection = match place.catalogs.select(task) {
         Ok(selection) => selection,
         Err(error) => {
             return progress::reject(task, error.reason(), &error.to_string(), now).map(|()| None);
@@ -51,7 +63,7 @@ pub fn start(
     };
     let addon = selection.addon.map(|addon| addon.metadata.name.as_str());
     let extensions: Vec<_> = selection.extensions.iter().map(|it| it.metadata.name.clone()).collect();
-    match render(settings, &selection, task, task.status.attempt + 1, chosen.robot) {
+    match render(place, &selection, task, task.status.attempt + 1, chosen.robot) {
         Ok(launch) => {
             let handle = progress::begin_attempt(task, chosen.lent, addon, &extensions, now)?;
             let runtime = runtime_of(settings, task.spec.stated_runtime());
@@ -72,9 +84,9 @@ pub fn start(
 }
 
 /// The current attempt of a task once more, as it was committed; `None` if what it was made from is gone.
-pub fn render_again(settings: &Settings, catalogs: &Catalogs, task: &Task) -> Option<Launch> {
-    let selection = catalogs.select(task).ok()?;
-    render(settings, &selection, task, task.status.attempt, robot_of(task).as_deref()).ok()
+pub fn render_again(place: &Place<'_>, task: &Task) -> Option<Launch> {
+    let selection = place.catalogs.select(task).ok()?;
+    render(place, &selection, task, task.status.attempt, robot_of(task).as_deref()).ok()
 }
 
 /// Where a task runs.
@@ -83,12 +95,13 @@ pub fn runtime_of(settings: &Settings, stated: Option<Runtime>) -> Runtime {
 }
 
 fn render(
-    settings: &Settings,
+    place: &Place<'_>,
     selection: &Selection<'_>,
     task: &Task,
     attempt: u32,
     robot: Option<&str>,
 ) -> Result<Launch, RenderError> {
+    let settings = place.settings;
     let runtime = runtime_of(settings, task.spec.stated_runtime());
     let robots = settings.robots.as_ref().filter(|_| robot.is_some());
     let own = format!("{}/{}-{attempt}/work", settings.work_root, task.metadata.uid);
@@ -100,6 +113,16 @@ fn render(
         (None, None) => [&*own, &*own, &*cache],
     };
     let token = settings.mint.token(task, attempt);
+    let base_env: &[_] = match (pods, robots) {
+        (Some(pods), _) => &pods.base_env,
+        // A robot has its own.
+        (None, Some(_)) => &[],
+        (None, None) => &settings.base_env,
+    };
+    let base_env = match &place.traceparent {
+        None => Cow::Borrowed(base_env),
+        Some(it) => Cow::Owned([base_env, &[("TRACEPARENT".to_owned(), it.clone())]].concat()),
+    };
     let mut launch = render_attempt(&Order {
         runtime,
         attempt,
@@ -112,12 +135,7 @@ fn render(
             shared_path,
             cache_path,
         },
-        base_env: match (pods, robots) {
-            (Some(pods), _) => &pods.base_env,
-            // A robot has its own.
-            (None, Some(_)) => &[],
-            (None, None) => &settings.base_env,
-        },
+        base_env: &base_env,
         index: task.metadata.labels.get(INDEX).and_then(|index| index.parse().ok()),
         kill_timeout: settings.kill_timeout,
     })?;

@@ -20,6 +20,7 @@ use muster_ports::store::{
     Write,
 };
 use muster_ports::telemetry::Telemetry;
+use muster_ports::traces::Tracer;
 use muster_tasks::capacity::Capacity;
 use muster_tasks::reap::ReapSettings;
 use muster_tasks::settings::Settings as QueueSettings;
@@ -334,7 +335,14 @@ fn open(log: &MemoryLog, clock: &ManualClock, fleet: &FakeFleet) -> Result<(Stor
     let files = Files::Inline(Keeper::new(runtime.clone(), blobs.clone()));
     let shared: Arc<dyn Clock> = Arc::new(clock.clone());
     let telemetry = Telemetry::default();
-    let outside = Outside { store: store.clone(), runtime, blobs, clock: shared.clone(), telemetry };
+    let outside = Outside {
+        store: store.clone(),
+        runtime,
+        blobs,
+        clock: shared.clone(),
+        telemetry,
+        tracer: Tracer::default(),
+    };
     let engine = Engine::new(settings, outside, files).map_err(|error| error.to_string())?;
     let judged = liveness::Settings { offline_after: OFFLINE_AFTER, approve: true, max_robots: None };
     let phases = Phases::new(store.clone(), shared, judged).map_err(|error| error.to_string())?;

@@ -23,11 +23,13 @@ mod robot;
 mod run;
 mod schedule;
 mod session;
+mod signals;
 mod sink;
 mod submit;
 mod targets;
 mod task_names;
 mod token;
+mod top;
 mod tracking;
 mod version;
 mod wait;
@@ -67,6 +69,7 @@ pub fn carry_out(globals: &Globals, command: Command) -> anyhow::Result<ExitCode
             Command::Logs(args) => logs::run(globals, &args).await,
             Command::Wait(args) => wait::run(globals, &args).await,
             Command::Watch(args) => watch::run(globals, &args).await,
+            Command::Top(args) => top::run(globals, &args).await,
             Command::Cancel(args) => cancel::run(globals, &args).await,
             Command::Retry(args) => retry::run(globals, &args).await,
             Command::Explain(args) => explain::run(globals, &args).await,
@@ -92,6 +95,6 @@ pub fn start_logging(globals: &Globals) -> anyhow::Result<()> {
     let Some(wanted) = &globals.log else { return Ok(()) };
     let filter = EnvFilter::try_new(wanted)
         .with_context(|| format!("--log {wanted} is not a log filter; try --log debug"))?;
-    streams::start_logging(filter);
+    streams::start_logging(filter, globals.log_format);
     Ok(())
 }

@@ -44,6 +44,8 @@ pub(crate) struct Entry {
     pub preempt_exempt: bool,
     /// Its attempt was told to end.
     pub stopping: bool,
+    /// Its kind, by number.
+    pub kind: u32,
     /// What it asks of a robot.
     pub demand: Option<Arc<Demand>>,
 }
@@ -69,6 +71,17 @@ impl Phase {
     pub fn is_active(self) -> bool {
         matches!(self, Self::Chosen | Self::Pending | Self::Running)
     }
+
+    /// The state it is counted in.
+    fn state(self) -> State {
+        match self {
+            Self::Waiting(state) => state,
+            Self::Resting(_) => State::Postponed,
+            Self::Unfit => State::QuotaBlocked,
+            Self::Chosen | Self::Pending => State::Pending,
+            Self::Running => State::Running,
+        }
+    }
 }
 
 /// Every task that has not ended.
@@ -84,6 +97,8 @@ pub struct Board {
     /// The groups of those tasks, by uid.
     outcome_groups: BTreeMap<u128, GroupId>,
     pub(crate) names: Names,
+    /// How many tasks there are of a kind in a state.
+    census: BTreeMap<(u32, State), usize>,
     slots: BTreeMap<u128, Slot>,
     entries: Vec<Option<Entry>>,
     vacant: Vec<Slot>,
@@ -138,6 +153,7 @@ impl Board {
             outcomes: BTreeMap::new(),
             outcome_groups: BTreeMap::new(),
             names: Names::default(),
+            census: BTreeMap::new(),
             slots: BTreeMap::new(),
             entries: Vec::new(),
             vacant: Vec::new(),
@@ -189,6 +205,7 @@ impl Board {
             preempt_enabled: task.preempt_enabled,
             preempt_exempt: task.preempt_exempt,
             stopping: task.stopping,
+            kind: self.names.intern(&task.kind),
             demand: task.demand.clone(),
         };
         let slot = self.vacant.pop().unwrap_or_else(|| {
@@ -281,15 +298,9 @@ impl Board {
         self.rooms.of(runtime).taken
     }
 
-    /// How many tasks stand where: with an attempt, first of their group, resting, asking for more than there is, and all.
-    pub fn census(&self) -> [(&'static str, usize); 5] {
-        [
-            ("active", self.rooms.taken() as usize),
-            ("offered", self.offered.len()),
-            ("resting", self.resting.len()),
-            ("unfit", self.unfit.len()),
-            ("all", self.slots.len()),
-        ]
+    /// How many tasks there are: of which kind, in which state.
+    pub fn census(&self) -> impl Iterator<Item = (&str, State, usize)> {
+        self.census.iter().map(|((kind, state), count)| (self.names.get(*kind), *state, *count))
     }
 
     /// Where the tasks are stored that have an attempt.
@@ -379,6 +390,7 @@ impl Board {
 
     /// Puts an entry into the indexes of its phase.
     fn put(&mut self, slot: Slot, entry: Entry) {
+        *self.census.entry((entry.kind, entry.phase.state())).or_insert(0) += 1;
         let group = &mut self.groups[entry.group as usize];
         match entry.phase {
             Phase::Waiting(_) => group.add(entry.priority, entry.uid, slot),
@@ -411,6 +423,13 @@ impl Board {
     /// Takes an entry out of the indexes of its phase.
     fn take(&mut self, slot: Slot) -> Option<Entry> {
         let entry = self.entries.get_mut(slot as usize)?.take()?;
+        let counted = (entry.kind, entry.phase.state());
+        if let Some(count) = self.census.get_mut(&counted) {
+            *count -= 1;
+            if *count == 0 {
+                self.census.remove(&counted);
+            }
+        }
         let group = &mut self.groups[entry.group as usize];
         match entry.phase {
             Phase::Waiting(_) => group.remove(entry.priority, entry.uid, slot),

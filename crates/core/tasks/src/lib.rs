@@ -27,4 +27,5 @@ pub mod report;
 pub mod select;
 pub mod settings;
 pub mod stuck;
+pub mod trace_context;
 pub mod view;

@@ -150,6 +150,26 @@ impl Hold {
         }
     }
 
+    /// The task that must end first, if it is one.
+    fn task(&self) -> &str {
+        match self {
+            Self::Unique { other } | Self::Dependency { other, .. } => &other.path,
+            Self::Failure { other, .. } => other,
+            Self::Isolation
+            | Self::Isolated { .. }
+            | Self::Rest { .. }
+            | Self::Capacity(_)
+            | Self::NeverFits
+            | Self::Robot(_)
+            | Self::Order { .. } => "",
+        }
+    }
+
+    /// As it is written down.
+    pub fn waiting_for(&self) -> WaitingFor {
+        WaitingFor { reason: self.reason().to_owned(), message: self.message(), task: self.task().to_owned() }
+    }
+
     /// A sentence for people.
     pub fn message(&self) -> String {
         match self {
@@ -396,8 +416,7 @@ impl Board {
             (None, Phase::Running) => (State::Running, "its attempt runs".to_owned()),
             (None, _) => (State::Pending, "its attempt is being started".to_owned()),
         };
-        let waiting_for =
-            hold.map(|hold| WaitingFor { reason: hold.reason().to_owned(), message: hold.message() });
+        let waiting_for = hold.as_ref().map(Hold::waiting_for);
         Some(Explanation {
             state,
             since: Some(Timestamp::from_second(entry.since)),

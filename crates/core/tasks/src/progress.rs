@@ -171,7 +171,7 @@ pub fn observe_blocked(task: &mut Task, handle: &Handle, message: &str, now: Mil
     status.pod.clear();
     message.clone_into(&mut status.message);
     add_record(&mut status.events, RecordKind::QuotaBlocked, "Quota", now.to_timestamp());
-    status.waiting_for = Some(WaitingFor { reason: "Quota".to_owned(), message: message.to_owned() });
+    status.waiting_for = Some(waiting_for("Quota", message));
     Ok(())
 }
 
@@ -191,7 +191,7 @@ pub fn observe_waiting(
     let kind = if reason.contains("Image") { RecordKind::ImageError } else { RecordKind::PodPending };
     add_record(&mut task.status.events, kind, reason, now.to_timestamp());
     message.clone_into(&mut task.status.message);
-    task.status.waiting_for = Some(WaitingFor { reason: reason.to_owned(), message: message.to_owned() });
+    task.status.waiting_for = Some(waiting_for(reason, message));
     Ok(())
 }
 
@@ -274,10 +274,14 @@ pub fn write_hold(task: &mut Task, hold: &Hold, now: Millis) -> Result<(), Refus
         _ => (Event::Hold, RecordKind::Postponed),
     };
     change_state(task, event, now)?;
-    let message = hold.message();
     add_record(&mut task.status.events, kind, hold.reason(), now.to_timestamp());
-    task.status.waiting_for = Some(WaitingFor { reason: hold.reason().to_owned(), message });
+    task.status.waiting_for = Some(hold.waiting_for());
     Ok(())
+}
+
+/// Waiting for something that is not another task.
+fn waiting_for(reason: &str, message: &str) -> WaitingFor {
+    WaitingFor { reason: reason.to_owned(), message: message.to_owned(), task: String::new() }
 }
 
 /// The user submitted a task that was suspended.

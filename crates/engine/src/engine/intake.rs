@@ -28,6 +28,7 @@ impl Intake for Engine {
             self.catalogs.observe(change);
             self.readiness.observe(change);
             if change.deleted && change.resource == self.groups {
+                self.pipelines.remove(&change.object.path);
                 self.forget_group(&change.object);
             }
             return;

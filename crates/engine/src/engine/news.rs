@@ -58,7 +58,10 @@ impl Engine {
             if fact.what == Observation::Created {
                 continue;
             }
-            let Some(edit) = path.as_ref().and_then(|path| edits.edit(path)) else { continue };
+            let Some(edit) = path.as_ref().and_then(|path| edits.edit(path)) else {
+                self.ran.remove(handle);
+                continue;
+            };
             let task = &mut edit.task;
             let rules = &self.settings.queue;
             let outcome = match &fact.what {
@@ -77,10 +80,11 @@ impl Engine {
                     progress::observe_start_failed(task, handle, reason, message, *transient, now)
                 }
             };
+            let mut succeeded = false;
             match outcome {
                 Ok(()) => {
                     if is_end && !matches!(fact.what, Observation::Blocked { .. }) {
-                        let succeeded = state_of(&edit.task) == State::Succeeded;
+                        succeeded = state_of(&edit.task) == State::Succeeded;
                         let seconds = retention(&edit.task, succeeded, &self.settings.reap);
                         edit.actions.push(Action::Keep(handle.clone(), seconds));
                     }
@@ -93,12 +97,16 @@ impl Engine {
                 }
                 Err(why) => {
                     ignored += 1;
+                    self.ran.remove(handle);
                     tracing::debug!(%handle, ?why, "news is ignored");
                 }
             }
             // The board counts on what is about to be committed; if that fails, the next look at the task puts it right.
             if let Some(view) = path.and_then(|path| TaskView::of(&edit.task, path)) {
                 self.show(&view);
+                if succeeded {
+                    self.submit_next(&view.path, edits, now);
+                }
             }
         }
         (concerned, ignored)

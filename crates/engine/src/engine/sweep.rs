@@ -14,7 +14,7 @@ use muster_types::{State, Task};
 
 use super::{Engine, Uid, handle_of, read};
 use crate::files::Order;
-use crate::start::{render_again, runtime_of};
+use crate::start::{Place, render_again, runtime_of};
 
 impl Engine {
     /// After a start: attempts that are not alive any more are lost, what ended ones left has its time, and what belongs to
@@ -70,7 +70,9 @@ impl Engine {
         if !outlives {
             return false;
         }
-        let Some(launch) = render_again(&self.settings, &self.catalogs, task) else { return false };
+        let traceparent = self.spans.traceparent(task, task.status.attempt);
+        let place = Place { settings: &self.settings, catalogs: &self.catalogs, traceparent };
+        let Some(launch) = render_again(&place, task) else { return false };
         let handle = launch.handle.clone();
         self.outside.runtime.adopt(launch, state_of(task) == State::Running);
         if task.status.stopping.is_some() {

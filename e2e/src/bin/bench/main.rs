@@ -24,6 +24,7 @@ mod schedules;
 mod stand_in;
 mod submit;
 mod tasks;
+mod ui;
 
 use std::process::ExitCode;
 
@@ -37,6 +38,7 @@ const USAGE: &str = "usage: bench NAME [--quick] [--no-write]
   resources  reports, conditions, expressions and the sentinel of managed resources
   fleet    10 000 robots over MQTT, by the embedded broker and by Mosquitto (--robots N, --rate N, --seconds N)
   relay    messages to RabbitMQ from committed changes, beside a bare publisher
+  ui       200 open consoles at 500 tasks a second, and how long pages take with 100 000 tasks
   backlog  what a queue of up to a million tasks costs
   plan     the pure planner alone: placements per second
   creates  only the creates of one client count (--clients N, --count N), for a profiler
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         Some("pods") => pods::run(has("--quick"), !has("--no-write")),
         Some("resources") => resources::run(has("--quick"), !has("--no-write")),
         Some("relay") => relay::run(has("--quick"), !has("--no-write")),
+        Some("ui") => ui::run(has("--quick"), !has("--no-write")),
         Some("backlog") => backlog::run(has("--quick"), !has("--no-write")),
         Some("plan") => planner::run(!has("--no-write")),
         Some("fleet") => {
