@@ -43,9 +43,11 @@ pub fn note(line: impl Display) {
     drop(writeln!(io::stderr().lock(), "{line}"));
 }
 
-/// Logs to standard error, in colour if that is a terminal.
+/// Logs to standard error, in colour if that is a terminal. When nobody reads it any more, nothing is said: a complaint about that
+/// would go the same way, and end whoever wanted to log.
 pub fn start_logging(filter: EnvFilter, format: LogFormat) {
-    let logging = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let logging =
+        tracing_subscriber::fmt().with_env_filter(filter).log_internal_errors(false).with_writer(io::stderr);
     match format {
         LogFormat::Text => logging.with_ansi(io::stderr().is_terminal()).init(),
         LogFormat::Json => logging.json().flatten_event(true).init(),
