@@ -131,11 +131,15 @@ fn a_task_is_canceled_after_a_question_and_made_anew() {
     world.wait_for_state("build", "Canceled");
     terminal.sees_line(&["build", "Canceled"]);
     terminal.press("BTab");
+    terminal.sees("▶ Robots 0");
+    terminal.press("BTab");
     terminal.sees("▶ Done 1");
     terminal.types("r");
     terminal.sees("build was made anew as build-");
     terminal.sees("Running 1");
     terminal.press("Tab");
+    terminal.press("Tab");
+    terminal.sees("▶ Running 1");
     terminal.sees_line(&["build-", "Running"]);
 }
 
