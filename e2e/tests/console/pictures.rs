@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
+/// Kinds of work, and how many seconds each takes.
+const KINDS: [(&str, u32); 4] = [("thumbnail", 1), ("transcode", 2), ("checksum", 0), ("index", 1)];
 /// How long there is work when pictures are taken of it.
 const SHOWN: Duration = Duration::from_mins(2);
 
@@ -37,6 +39,9 @@ fn fill(world: &World) {
         let spec = json!({"schedulePolicy": {"timeSpec": time}, "template": template});
         world.make("schedules", "Schedule", name, &spec);
     }
+    for (kind, _) in KINDS {
+        world.make("taskkinds", "TaskKind", kind, &json!({"priority": 1}));
+    }
     let script = |script: &str| json!({"container": {"command": ["sh", "-c", script]}});
     let group = |name: &str, after: &[&str], count: u32, spec: Value| json!({"name": name, "dependsOn": after, "count": count, "tasks": [{"name": "step", "spec": spec}]});
     let groups = [
@@ -54,8 +59,7 @@ fn fill(world: &World) {
 
 /// One more task among many.
 fn work(world: &World, number: u64) {
-    let kinds = [("thumbnail", 1), ("transcode", 2), ("checksum", 0), ("index", 1)];
-    let (kind, seconds) = kinds[usize::try_from(number % 4).unwrap_or(0)];
+    let (kind, seconds) = KINDS[usize::try_from(number % 4).unwrap_or(0)];
     let script = format!(
         "echo {kind} of clip {number} begins; for step in 1 2 3 4; do echo step $step of 4; sleep 0.{}; done; \
          sleep {seconds}; [ {} != 0 ] || {{ echo the clip is damaged >&2; exit 3; }}; echo done",
