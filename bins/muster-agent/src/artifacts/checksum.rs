@@ -1,5 +1,6 @@
 //! Whether a file is what it should be.
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
@@ -51,7 +52,11 @@ impl Wanted {
                 read => context.update(&piece[..read]),
             }
         }
-        let found: String = context.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut found = String::new();
+        for byte in context.finish().as_ref() {
+            // Writing to a string never fails.
+            write!(found, "{byte:02x}").ok();
+        }
         if found == self.hex {
             return Ok(());
         }

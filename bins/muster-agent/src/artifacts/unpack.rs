@@ -21,9 +21,10 @@ pub enum Archive {
 impl Archive {
     /// Goes by the name of the file.
     pub fn of(name: &str) -> Result<Self, FetchFailure> {
-        if Path::new(name).extension().is_some_and(|it| it == "tar") {
+        let ends_in = |end: &str| Path::new(name).extension().is_some_and(|found| found == end);
+        if ends_in("tar") {
             Ok(Self::Tar)
-        } else if name.ends_with(".tar.gz") || name.ends_with(".tgz") {
+        } else if name.ends_with(".tar.gz") || ends_in("tgz") {
             Ok(Self::TarGz)
         } else {
             Err(FetchFailure::bad(format!("{name:?} cannot be unpacked; only .tar, .tar.gz and .tgz can")))
