@@ -31,10 +31,7 @@ impl Interrupt {
     }
 
     fn check(&self) -> io::Result<()> {
-        match self.0.load(Ordering::Relaxed) {
-            true => Err(io::Error::other("it was stopped")),
-            false => Ok(()),
-        }
+        if self.0.load(Ordering::Relaxed) { Err(io::Error::other("it was stopped")) } else { Ok(()) }
     }
 }
 

@@ -51,7 +51,10 @@ impl Wanted {
                 read => context.update(&piece[..read]),
             }
         }
-        let found: String = context.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut found = String::new();
+        for byte in context.finish().as_ref() {
+            found += &format!("{byte:02x}");
+        }
         if found == self.hex {
             return Ok(());
         }

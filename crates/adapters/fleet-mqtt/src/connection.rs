@@ -191,7 +191,7 @@ async fn drive(
                 unconfirmed = 0;
                 for filter in &filters {
                     match client.try_subscribe(filter.as_str(), QoS::AtLeastOnce) {
-                        Ok(_) => unconfirmed += 1,
+                        Ok(()) => unconfirmed += 1,
                         Err(error) => tracing::warn!(filter, %error, "cannot subscribe"),
                     }
                 }

@@ -267,7 +267,7 @@ mod tests {
     fn a_device_is_written_once_and_again_if_that_failed() {
         let mut pulses = Pulses::default();
         let device = DeviceInfo { cpus: 3, ..DeviceInfo::default() };
-        let mut cpus = |pulses: &mut Pulses, second: i64| {
+        let cpus = |pulses: &mut Pulses, second: i64| {
             pulses.hear("r1", &device, 0, Millis(second * 1000));
             let taken = pulses.take_due(MINUTE, 1, Millis(second * 1000));
             taken.into_iter().map(|(_, pulse)| pulse.device.map(|device| device.cpus)).collect::<Vec<_>>()

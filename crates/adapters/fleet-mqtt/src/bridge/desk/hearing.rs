@@ -29,7 +29,7 @@ impl Desk {
                 if let Some(heartbeat) = decode::<Heartbeat>(payload)
                     && self.may_speak(&heartbeat.robot_id)
                 {
-                    self.hear_heartbeat(&heartbeat).await;
+                    self.hear_heartbeat(&heartbeat);
                 }
             }
             Inbound::Connection { robot } => {
@@ -95,7 +95,7 @@ impl Desk {
         });
     }
 
-    async fn hear_heartbeat(&mut self, heartbeat: &Heartbeat) {
+    fn hear_heartbeat(&mut self, heartbeat: &Heartbeat) {
         let robot = &heartbeat.robot_id;
         if self.credentials.check(robot, &heartbeat.token) != Claim::Robot {
             return tracing::debug!(robot, "a sign of life with a wrong credential is ignored");
