@@ -54,7 +54,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         Connection::open(&identity.url, &login, Some(will), filters, identity.trust.clone());
     let (uploads, told) = mpsc::unbounded_channel();
     let (done, uploaded) = mpsc::unbounded_channel();
-    let (fetched, arrivals) = mpsc::unbounded_channel();
+    let (fetched, ready) = mpsc::unbounded_channel();
     let logs = runtime.logs();
     tokio::spawn(upload(identity.id.clone(), identity.topics.clone(), connection.clone(), logs, told, done));
     let mut agent = Agent {
@@ -70,7 +70,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         silent_since: Some(Instant::now()),
     };
     agent.settle_former()?;
-    agent.work(args.heartbeat.as_std(), facts, events, uploaded, arrivals).await
+    agent.work(args.heartbeat.as_std(), facts, events, uploaded, ready).await
 }
 
 struct Agent {

@@ -21,13 +21,14 @@ pub enum Archive {
 impl Archive {
     /// Goes by the name of the file.
     pub fn of(name: &str) -> Result<Self, FetchFailure> {
-        let ends_in = |end: &str| Path::new(name).extension().is_some_and(|found| found == end);
-        if ends_in("tar") {
-            Ok(Self::Tar)
-        } else if name.ends_with(".tar.gz") || ends_in("tgz") {
-            Ok(Self::TarGz)
-        } else {
-            Err(FetchFailure::bad(format!("{name:?} cannot be unpacked; only .tar, .tar.gz and .tgz can")))
+        let extension = Path::new(name).extension().and_then(|extension| extension.to_str());
+        match extension {
+            Some("tar") => Ok(Self::Tar),
+            Some("tgz") => Ok(Self::TarGz),
+            Some("gz") if name.ends_with(".tar.gz") => Ok(Self::TarGz),
+            _ => Err(FetchFailure::bad(format!(
+                "{name:?} cannot be unpacked; only .tar, .tar.gz and .tgz can"
+            ))),
         }
     }
 
