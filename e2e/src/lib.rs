@@ -9,6 +9,7 @@ pub mod brokers;
 pub mod browser;
 pub mod client_tool;
 pub mod cluster;
+pub mod databases;
 pub mod guide;
 pub mod http;
 pub mod installation;

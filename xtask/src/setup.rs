@@ -46,7 +46,7 @@ pub struct Tool {
     locate: fn(&Tool, &Path) -> Result<PathBuf>,
 }
 
-static TOOLS: [Tool; 11] = [
+static TOOLS: [Tool; 12] = [
     Tool {
         name: "kubectl 1.37",
         variable: "MUSTER_KUBECTL",
@@ -82,6 +82,13 @@ static TOOLS: [Tool; 11] = [
         variable: "MUSTER_MOSQUITTO",
         need: Need::Tests { word: "real_broker" },
         locate: locate_mosquitto,
+    },
+    // Its other programs lie beside it.
+    Tool {
+        name: "PostgreSQL",
+        variable: "MUSTER_POSTGRES",
+        need: Need::Tests { word: "postgres" },
+        locate: locate_postgres,
     },
     Tool {
         name: "kube-apiserver",
@@ -316,6 +323,20 @@ fn locate_redis(tool: &Tool, _: &Path) -> Result<PathBuf> {
 
 fn locate_mosquitto(tool: &Tool, _: &Path) -> Result<PathBuf> {
     installed(tool, Path::new("/usr/sbin/mosquitto"), &["mosquitto", "mosquitto-clients"])
+}
+
+fn locate_postgres(tool: &Tool, _: &Path) -> Result<PathBuf> {
+    // Debian keeps the programs of each version in a directory of its own.
+    let newest = || {
+        let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+        let number = |path: &Path| path.file_name()?.to_str()?.parse::<u32>().ok();
+        let newest = versions.map(|entry| entry.path()).max_by_key(|path| number(path))?;
+        Some(newest.join("bin/postgres")).filter(|program| run::is_executable(program))
+    };
+    if newest().is_none() {
+        install_on_machine(&["postgresql"]).with_context(|| or_set(tool))?;
+    }
+    newest().with_context(|| or_set(tool))
 }
 
 fn locate_chromedriver(tool: &Tool, _: &Path) -> Result<PathBuf> {

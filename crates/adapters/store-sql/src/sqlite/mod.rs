@@ -7,7 +7,6 @@
 //! - One process at a time, by a lock file beside the database and by SQLite's exclusive mode.
 //! - A file that is refused is left as it was, to the byte.
 
-mod checksum;
 mod errors;
 mod file;
 mod lock;
@@ -24,7 +23,7 @@ use muster_ports::clock::Millis;
 use muster_ports::store::{Change, Forget, Header, Log, LogError, Revision, Row};
 use rusqlite::{Connection, TransactionBehavior};
 
-use checksum::Ledger;
+use crate::checksum::{self, Ledger};
 use errors::Words;
 use lock::FileLock;
 

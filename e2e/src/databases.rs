@@ -1,0 +1,149 @@
+//! A PostgreSQL of one's own: in a fresh directory on a free port, ended with whoever started it. It can be killed at any
+//! moment and started again with what it kept.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, chown};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::brokers::{OwnProcess, free_port, program};
+use crate::wait::wait_for;
+
+/// A database that recovers on a busy machine.
+const SLOW: Duration = Duration::from_mins(1);
+/// Who it runs as if this is root, as which it refuses to run: nobody.
+const NOBODY: u32 = 65_534;
+
+/// A PostgreSQL.
+pub struct Postgres {
+    // Before the directory it works in.
+    process: Mutex<OwnProcess>,
+    port: u16,
+    dir: TempDir,
+}
+
+impl Postgres {
+    /// Starts one with the settings of a server that keeps what it says.
+    pub fn start() -> Self {
+        let dir = tempfile::tempdir().expect("a temporary directory can be made");
+        let port = free_port();
+        let data = dir.path().join("data");
+        fs::create_dir(&data).expect("a directory can be made");
+        if is_root(dir.path()) {
+            for path in [dir.path(), &data] {
+                chown(path, Some(NOBODY), Some(NOBODY)).expect("a directory can be given away");
+            }
+        }
+        let mut init = command("initdb", dir.path());
+        init.args(["--username=muster", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", "-D"])
+            .arg(&data);
+        let made = init.output().expect("initdb can be started");
+        assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
+        let mut server = command("postgres", dir.path());
+        server.arg("-D").arg(&data).args(["-k", "", "-p", &port.to_string()]);
+        for setting in [
+            "listen_addresses=127.0.0.1",
+            "max_connections=200",
+            "shared_buffers=64MB",
+            "log_min_messages=warning",
+        ] {
+            server.args(["-c", setting]);
+        }
+        let process = OwnProcess::start(server, dir.path(), "postgres");
+        let postgres = Self { process: Mutex::new(process), port, dir };
+        postgres.wait();
+        let createdb = postgres.tool("createdb").args(["muster"]).output().expect("createdb can be started");
+        assert!(createdb.status.success(), "createdb: {}", String::from_utf8_lossy(&createdb.stderr));
+        postgres
+    }
+
+    /// The one that tests which run at the same time share. The last one of them ends it.
+    pub fn shared() -> Arc<Self> {
+        static SHARED: Mutex<Weak<Postgres>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock().expect("no test panics here");
+        shared.upgrade().unwrap_or_else(|| {
+            let started = Arc::new(Self::start());
+            *shared = Arc::downgrade(&started);
+            started
+        })
+    }
+
+    /// The port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// `postgres://…` of its database.
+    pub fn url(&self) -> String {
+        self.url_at(self.port)
+    }
+
+    /// The same through another port, where something stands in between.
+    pub fn url_at(&self, port: u16) -> String {
+        format!("postgres://muster@127.0.0.1:{port}/muster?sslmode=disable")
+    }
+
+    /// `postgres://…` of a schema that nobody else uses.
+    pub fn fresh_url(&self) -> String {
+        static USED: AtomicU32 = AtomicU32::new(0);
+        let name = format!("test_{}", USED.fetch_add(1, Ordering::Relaxed));
+        self.sql(&format!("CREATE SCHEMA {name}"));
+        format!("{}&options=-csearch_path%3D{name}", self.url())
+    }
+
+    /// Has it carry out a statement, and returns what it says, a line per row.
+    pub fn sql(&self, statement: &str) -> String {
+        let done = self
+            .tool("psql")
+            .args(["-d", "muster", "-qAtc", statement])
+            .output()
+            .expect("psql can be started");
+        assert!(done.status.success(), "{statement}: {}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8_lossy(&done.stdout).trim().to_owned()
+    }
+
+    /// Ends it at once, as a power cut would.
+    pub fn kill(&self) {
+        self.process.lock().expect("no test panics here").kill();
+    }
+
+    /// Starts it again.
+    pub fn restart(&self) {
+        self.process.lock().expect("no test panics here").restart();
+        self.wait();
+    }
+
+    fn tool(&self, name: &str) -> Command {
+        let mut tool = command(name, self.dir.path());
+        tool.args(["-h", "127.0.0.1", "-p", &self.port.to_string(), "-U", "muster"]);
+        tool
+    }
+
+    fn wait(&self) {
+        wait_for("PostgreSQL", SLOW, || {
+            self.process.lock().expect("no test panics here").assert_alive();
+            self.tool("pg_isready").output().is_ok_and(|answer| answer.status.success())
+        });
+    }
+}
+
+fn is_root(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.uid() == 0)
+}
+
+/// One of its programs, as somebody it agrees to run as.
+fn command(name: &str, dir: &Path) -> Command {
+    let path: PathBuf = program("MUSTER_POSTGRES").with_file_name(name);
+    let mut command = Command::new(path);
+    command.current_dir("/").env("HOME", dir);
+    if fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0) {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    command
+}
