@@ -12,6 +12,7 @@ mod report_args;
 mod resource_args;
 mod schedule_args;
 mod sink_args;
+mod store_args;
 mod task_args;
 
 use std::net::IpAddr;
@@ -32,6 +33,7 @@ pub use report_args::{BucketCommand, ReportAdd, ReportArgs, ReportCommand};
 pub use resource_args::ResourceArgs;
 pub use schedule_args::{ScheduleCommand, ScheduleTimes};
 pub use sink_args::SinkCommand;
+pub use store_args::StoreArgs;
 pub use task_args::{MadeOutput, RunArgs, SubmitArgs, TaskArgs};
 
 /// The control plane for work that ends.
@@ -246,6 +248,8 @@ pub struct UpArgs {
     )]
     pub roles: Vec<ServerRole>,
     #[command(flatten)]
+    pub store: StoreArgs,
+    #[command(flatten)]
     pub queue: QueueArgs,
     #[command(flatten)]
     pub pods: PodArgs,
@@ -275,7 +279,7 @@ pub enum ServerRole {
 }
 
 /// Limits of the server.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitArgs {
     /// Largest request body, in bytes

@@ -5,7 +5,9 @@ mod behind;
 mod cli;
 mod commands;
 mod data_dir;
+mod hands;
 mod job_controller;
+mod leading;
 mod machine;
 mod manifests;
 mod output;
@@ -14,8 +16,10 @@ mod relay_env;
 mod respond;
 mod server;
 mod server_archive;
+mod store_choice;
 mod up;
 mod usage;
+mod work;
 
 use std::process::ExitCode;
 

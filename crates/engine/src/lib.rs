@@ -14,6 +14,7 @@ mod edits;
 pub mod engine;
 pub mod files;
 mod intake;
+pub mod leadership;
 pub mod questions;
 mod read_briefs;
 mod readiness;

@@ -126,8 +126,7 @@ pub trait Log: Send + 'static {
 
     /// Feeds the rows that others wrote since to `sink`, in growing order of revision and without a gap. After
     /// [`LogError::Behind`] nobody else writes until the next append.
-    fn follow(&mut self, sink: &mut dyn FnMut(Row<'_>)) -> Result<(), LogError> {
-        let _ = sink;
+    fn follow(&mut self, _sink: &mut dyn FnMut(Row<'_>)) -> Result<(), LogError> {
         Ok(())
     }
 

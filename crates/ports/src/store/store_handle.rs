@@ -35,7 +35,7 @@ struct Shared {
     room: Arc<Semaphore>,
     standing: watch::Sender<Standing>,
     /// Others write to the log too.
-    is_shared: bool,
+    with_others: bool,
     door: Door,
 }
 
@@ -76,14 +76,14 @@ impl Store {
         let state = Arc::new(RwLock::new(state));
         let room = Arc::new(Semaphore::new(QUEUE));
         let (sender, receiver) = mpsc::channel();
-        let is_shared = writer.listen(news(sender.clone()));
+        let with_others = writer.listen(news(sender.clone()));
         let farewell = Farewell { state: state.clone(), room: room.clone() };
         let thread = thread::Builder::new()
             .name("store-writer".into())
             .spawn(move || writer.run(&receiver, &farewell.state))
             .map_err(|error| LogError::Io(format!("cannot start the writer thread: {error}")))?;
         let door = Door::Thread(sender, Mutex::new(Some(thread)));
-        Ok(Self { shared: Arc::new(Shared { state, room, standing, is_shared, door }), fence: None })
+        Ok(Self { shared: Arc::new(Shared { state, room, standing, with_others, door }), fence: None })
     }
 
     /// Loads the log; every commit happens on the caller's thread.
@@ -93,9 +93,9 @@ impl Store {
         let state = Arc::new(RwLock::new(state));
         let room = Arc::new(Semaphore::new(QUEUE));
         // What others wrote is seen by the next commit.
-        let is_shared = writer.listen(Box::new(|| {}));
+        let with_others = writer.listen(Box::new(|| {}));
         let door = Door::Inline(Mutex::new(Some(writer)));
-        Ok(Self { shared: Arc::new(Shared { state, room, standing, is_shared, door }), fence: None })
+        Ok(Self { shared: Arc::new(Shared { state, room, standing, with_others, door }), fence: None })
     }
 
     /// The same store for somebody who may act only as long as a fence stands: each of its batches happens while it does, or
@@ -142,7 +142,7 @@ impl Store {
 
     /// Waits until this memory is at least what the log was when this was called. Returns at once if nobody else writes.
     pub async fn catch_up(&self) -> Result<(), CommitError> {
-        if !self.shared.is_shared {
+        if !self.shared.with_others {
             return Ok(());
         }
         let (reply, answer) = oneshot::channel();
@@ -152,7 +152,7 @@ impl Store {
 
     /// True if other processes write to the same log.
     pub fn is_shared(&self) -> bool {
-        self.shared.is_shared
+        self.shared.with_others
     }
 
     /// Whether the log takes writes, as of the last time somebody tried.

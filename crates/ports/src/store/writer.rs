@@ -238,7 +238,9 @@ impl Writer {
                 let changes = {
                     let known = state.read();
                     let mut pending = Pending::new(&known);
-                    rows.into_iter().for_each(|row| pending.take_in(&known, row));
+                    for row in rows {
+                        pending.take_in(&known, row);
+                    }
                     pending.changes
                 };
                 self.publish(state, &changes, self.clock.now());
