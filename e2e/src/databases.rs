@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -25,7 +25,30 @@ pub struct Postgres {
     // Before the directory it works in.
     process: Mutex<OwnProcess>,
     port: u16,
+    /// Removes what is left even if nobody drops this.
+    sweeper: Child,
     dir: TempDir,
+}
+
+/// Removes a directory once nobody holds the other end of the standard input.
+const SWEEPER: &str = r#"read -r _; rm -rf "$1""#;
+
+fn sweep_after(dir: &Path) -> Child {
+    let mut sweeper = Command::new("sh");
+    sweeper
+        .args(["-c", SWEEPER, "sweeper"])
+        .arg(dir)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    sweeper.spawn().expect("a shell can be started")
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        drop(self.sweeper.kill());
+        drop(self.sweeper.wait());
+    }
 }
 
 impl Postgres {
@@ -56,7 +79,7 @@ impl Postgres {
             server.args(["-c", setting]);
         }
         let process = OwnProcess::start(server, dir.path(), "postgres");
-        let postgres = Self { process: Mutex::new(process), port, dir };
+        let postgres = Self { process: Mutex::new(process), port, sweeper: sweep_after(dir.path()), dir };
         postgres.wait();
         let createdb = postgres.tool("createdb").args(["muster"]).output().expect("createdb can be started");
         assert!(createdb.status.success(), "createdb: {}", String::from_utf8_lossy(&createdb.stderr));
@@ -113,10 +136,17 @@ impl Postgres {
         self.process.lock().expect("no test panics here").kill();
     }
 
-    /// Starts it again.
+    /// Starts it again. What served connections before may take a moment to notice that it is alone, and is in the way till then.
     pub fn restart(&self) {
-        self.process.lock().expect("no test panics here").restart();
-        self.wait();
+        let mut process = self.process.lock().expect("no test panics here");
+        process.restart();
+        wait_for("PostgreSQL", SLOW, || {
+            if !process.is_alive() {
+                process.kill();
+                process.restart();
+            }
+            self.is_ready()
+        });
     }
 
     fn tool(&self, name: &str) -> Command {
@@ -128,8 +158,12 @@ impl Postgres {
     fn wait(&self) {
         wait_for("PostgreSQL", SLOW, || {
             self.process.lock().expect("no test panics here").assert_alive();
-            self.tool("pg_isready").output().is_ok_and(|answer| answer.status.success())
+            self.is_ready()
         });
+    }
+
+    fn is_ready(&self) -> bool {
+        self.tool("pg_isready").output().is_ok_and(|answer| answer.status.success())
     }
 }
 

@@ -17,5 +17,6 @@ pub mod kubectl;
 pub mod lines;
 pub mod load;
 pub mod outage;
+pub mod round_robin;
 pub mod server;
 pub mod wait;

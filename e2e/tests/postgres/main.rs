@@ -1,4 +1,5 @@
-//! The store on a real PostgreSQL: the suite that every log passes, and what only a shared one can do.
+//! The store and the server on a real PostgreSQL. Modules are named so that every test has `postgres` in its path.
 
-mod conformance;
-mod sharing;
+mod postgres_conformance;
+mod postgres_faults;
+mod postgres_sharing;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use muster_ports::store::{Change, Row};
 
 use super::chain;
+use super::session::Known;
 use crate::checksum;
 
 /// Rows as columns.
@@ -37,5 +38,10 @@ impl<'a> Columns<'a> {
             columns.chain = chain::link(columns.chain, crc);
         }
         columns
+    }
+
+    /// What is known once they are written on top of what is known.
+    pub fn behind(&self, known: Known) -> Known {
+        Known { revision: self.revisions.last().copied().unwrap_or(known.revision), chain: self.chain }
     }
 }

@@ -198,8 +198,7 @@ impl Session {
             self.settle().await?;
             match self.try_append(&columns, forget).await {
                 Ok(Answer::Written) => {
-                    let revision = self.known.revision + columns.revisions.len() as i64;
-                    self.known = Known { revision, chain: columns.chain };
+                    self.known = columns.behind(self.known);
                     return Ok(());
                 }
                 Ok(Answer::Behind) => {
@@ -211,8 +210,7 @@ impl Session {
                     self.lose();
                     match self.find_out(until).await {
                         Some(true) => {
-                            let revision = self.known.revision + columns.revisions.len() as i64;
-                            self.known = Known { revision, chain: columns.chain };
+                            self.known = columns.behind(self.known);
                             return Ok(());
                         }
                         Some(false) => {}
@@ -252,12 +250,9 @@ impl Session {
         let end = async { if locked { link.client.batch_execute("COMMIT").await } else { Ok(()) } };
         // Sent together; the end is carried out only if the write was.
         let outcome = timeout(STATEMENT, async { tokio::join!(write, end) }).await;
-        let (written, ended) = match outcome {
-            Ok(outcome) => outcome,
-            Err(_) => {
-                self.question = Some(self.sequence);
-                return Err(Trouble::Uncertain("it did not answer in time".into()));
-            }
+        let Ok((written, ended)) = outcome else {
+            self.question = Some(self.sequence);
+            return Err(Trouble::Uncertain("it did not answer in time".into()));
         };
         let row = match (written, ended) {
             (Ok(row), Ok(())) => row,
@@ -293,7 +288,7 @@ impl Session {
     async fn lock(&mut self) -> Result<bool, LogError> {
         let link = self.link()?;
         let locking = async {
-            let (_, row) =
+            let ((), row) =
                 tokio::try_join!(link.client.batch_execute("BEGIN"), link.client.query_one(&link.lock, &[]))?;
             Ok::<i64, Error>(row.get(0))
         };
