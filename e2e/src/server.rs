@@ -77,7 +77,18 @@ impl Server {
     pub fn start_pair() -> Self {
         let postgres = Postgres::start();
         let url = postgres.url();
-        let flags = ["--store", url.as_str()];
+        // Clients trust one certificate, whichever of them they reach.
+        let identity = tempfile::tempdir().expect("a temporary directory can be made");
+        let made =
+            rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate can be made");
+        let file = |name: &str, text: String| {
+            let path = identity.path().join(name);
+            fs::write(&path, text).expect("a file can be written");
+            path.display().to_string()
+        };
+        let (cert, key) =
+            (file("cert.pem", made.cert.pem()), file("key.pem", made.signing_key.serialize_pem()));
+        let flags = ["--store", url.as_str(), "--tls-cert", &cert, "--tls-key", &key];
         let (mut one, other) = (Self::start(&flags), Self::start(&flags));
         let door = RoundRobin::before(&[one.address(), other.address()]);
         one.front = Some(Front { _other: Box::new(other), _postgres: postgres, door });
@@ -134,9 +145,8 @@ impl Server {
         let text = text
             .replace("namespace: default", &format!("namespace: {namespace}"))
             .replace(&self.admin_token(), token);
-        // Two servers have two certificates; between them plain HTTP is spoken.
         let text = match &self.front {
-            Some(front) => text.replace(&self.url, &format!("http://{}", front.door.address())),
+            Some(front) => text.replace(&self.url, &format!("https://{}", front.door.address())),
             None => text,
         };
         let number = WRITTEN.fetch_add(1, Ordering::Relaxed);

@@ -13,6 +13,7 @@ mod resource_args;
 mod schedule_args;
 mod sink_args;
 mod store_args;
+mod store_command;
 mod task_args;
 
 use std::net::IpAddr;
@@ -34,6 +35,7 @@ pub use resource_args::ResourceArgs;
 pub use schedule_args::{ScheduleCommand, ScheduleTimes};
 pub use sink_args::SinkCommand;
 pub use store_args::StoreArgs;
+pub use store_command::{CopyArgs, StoreCommand};
 pub use task_args::{MadeOutput, RunArgs, SubmitArgs, TaskArgs};
 
 /// The control plane for work that ends.
@@ -131,6 +133,9 @@ pub enum Command {
     /// Show, test, pause, resume and replay event sinks, where messages about changes go
     #[command(subcommand, after_help = examples::SINK)]
     Sink(SinkCommand),
+    /// Copy what a server keeps to another store, such as from a file to PostgreSQL
+    #[command(subcommand, after_help = examples::STORE)]
+    Store(StoreCommand),
     /// Show what an adapter would do on a managed resource
     #[command(subcommand, after_help = examples::ADAPTER)]
     Adapter(AdapterCommand),

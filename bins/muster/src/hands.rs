@@ -1,10 +1,11 @@
 //! What the API asks whoever runs tasks, if that is this server now.
 
+use std::sync::{Arc, PoisonError, RwLock};
+
 use muster_ports::explain::{Answer, Explain};
 use muster_ports::logs::{KeptLogs, LogError, LogPart, Logs};
 use muster_ports::runtime::Handle;
 use muster_types::Millis;
-use std::sync::{Arc, RwLock};
 
 /// Logs and reasons of tasks that run here, and the logs that are kept in any case.
 pub struct Hands {
@@ -35,11 +36,11 @@ impl Hands {
     }
 
     fn set(&self, live: Option<Live>) {
-        *self.live.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = live;
+        *self.live.write().unwrap_or_else(PoisonError::into_inner) = live;
     }
 
     fn live(&self) -> Option<Live> {
-        self.live.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+        self.live.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

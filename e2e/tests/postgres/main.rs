@@ -2,4 +2,5 @@
 
 mod postgres_conformance;
 mod postgres_faults;
+mod postgres_guide;
 mod postgres_sharing;

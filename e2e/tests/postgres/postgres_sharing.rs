@@ -1,6 +1,6 @@
 //! Several stores on one database are one store.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,7 +87,8 @@ async fn of_many_who_expect_the_same_revision_one_succeeds() {
     let mut at = stores[0].commit(put("counter", Precondition::Absent)).await.unwrap().revision;
     for _ in 0..30 {
         let mut tries = JoinSet::new();
-        for store in stores.iter().chain(&stores).cloned() {
+        for store in stores.iter().chain(&stores) {
+            let store = store.clone();
             tries.spawn(async move { store.commit(put("counter", Precondition::At(at))).await });
         }
         let outcomes = tries.join_all().await;

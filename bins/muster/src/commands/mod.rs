@@ -23,6 +23,7 @@ mod run;
 mod schedule;
 mod session;
 mod sink;
+mod store;
 mod submit;
 mod targets;
 mod task_names;
@@ -77,6 +78,7 @@ pub fn carry_out(globals: &Globals, command: Command) -> anyhow::Result<ExitCode
             Command::Adapter(command) => adapter::run(globals, &command).await,
             Command::Schedule(command) => schedule::run(globals, &command).await,
             Command::Sink(command) => sink::run(globals, command).await,
+            Command::Store(command) => store::run(&command),
             Command::Kubeconfig(args) => kubeconfig::run(globals, &args),
             Command::Token(command) => token::run(globals, command).await,
             Command::Completion { shell } => completion::run(shell),

@@ -8,8 +8,10 @@
 #![warn(missing_docs)]
 
 mod checksum;
+mod copy;
 mod postgres;
 mod sqlite;
 
+pub use copy::{Copied, copy};
 pub use postgres::{PostgresLog, Target};
 pub use sqlite::SqliteLog;

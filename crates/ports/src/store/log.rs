@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::object::{Change, Revision};
+use super::key::ResourceName;
+use super::object::{Change, Revision, Stored};
 use crate::clock::Millis;
 
 /// One change as it is kept. Borrowed, because a start reads millions of them.
@@ -35,6 +36,21 @@ impl<'a> From<&'a Change> for Row<'a> {
     }
 }
 
+impl From<Row<'_>> for Change {
+    /// The change as far as a row tells: what was there before is in another one.
+    fn from(row: Row<'_>) -> Self {
+        let json = row.json.unwrap_or_default().into();
+        let object = Stored::from_row(row.path.into(), row.revision, row.splice, json);
+        Self {
+            at: row.at,
+            resource: ResourceName::new(row.resource),
+            object: Arc::new(object),
+            previous: None,
+            deleted: row.json.is_none(),
+        }
+    }
+}
+
 /// What the log knows besides its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Header {
@@ -51,6 +67,8 @@ pub struct Forget {
     pub revisions: Vec<Revision>,
     /// The compaction point, which is never below a change that these rows were part of. It only grows.
     pub compacted: Revision,
+    /// Revisions up to this one were given out, whatever rows there are.
+    pub given: Revision,
 }
 
 /// Why the log did not do what it was asked.

@@ -314,7 +314,8 @@ impl Writer {
     fn next_forget(&self, added: usize) -> Forget {
         let worth_it = added == 0 || self.forget.len() >= FORGET_SLICE;
         let most = if worth_it { FORGET_SLICE + 2 * added } else { 0 };
-        Forget { revisions: self.forget.iter().take(most).copied().collect(), compacted: self.compacted }
+        let revisions = self.forget.iter().take(most).copied().collect();
+        Forget { revisions, compacted: self.compacted, ..Forget::default() }
     }
 
     fn publish(&mut self, state: &RwLock<State>, changes: &[Arc<Change>], now: Millis) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muster_ports::store::{Change, Row};
+use muster_ports::store::{Change, Forget, Row};
 
 use super::chain;
 use super::session::Known;
@@ -41,7 +41,8 @@ impl<'a> Columns<'a> {
     }
 
     /// What is known once they are written on top of what is known.
-    pub fn behind(&self, known: Known) -> Known {
-        Known { revision: self.revisions.last().copied().unwrap_or(known.revision), chain: self.chain }
+    pub fn behind(&self, known: Known, forget: &Forget) -> Known {
+        let last = self.revisions.last().copied().unwrap_or(known.revision);
+        Known { revision: last.max(forget.given.0.cast_signed()), chain: self.chain }
     }
 }

@@ -25,7 +25,8 @@ const SESSION: &str = "
     SET client_min_messages = warning;
     DELETE FROM muster_writers WHERE seen < now() - interval '7 days'";
 
-const APPEND: &str = "SELECT muster_append_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
+const APPEND: &str =
+    "SELECT muster_append_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
 const SETTLE: &str = "SELECT muster_settle_1($1, $2)";
 const LOCK: &str = "SELECT revision, chain FROM muster_header WHERE id = 0 FOR UPDATE";
 const FOLLOW: &str = "

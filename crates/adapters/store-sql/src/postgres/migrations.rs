@@ -62,7 +62,7 @@ pub(super) const ALL: &[Migration] = &[Migration {
         CREATE FUNCTION muster_append_1(
             a_writer text, a_sequence bigint, known bigint, known_chain bigint, new_chain bigint,
             revisions bigint[], ats bigint[], resources text[], paths text[], splices bigint[], crcs bigint[],
-            jsons bytea[], forgotten bigint[], upto bigint
+            jsons bytea[], forgotten bigint[], upto bigint, head_after bigint
         ) RETURNS bigint[] LANGUAGE plpgsql AS $$
         DECLARE
             head muster_header;
@@ -89,7 +89,7 @@ pub(super) const ALL: &[Migration] = &[Migration {
                     SELECT count(*), coalesce(sum(crc), 0) INTO gone_rows, gone_crcs FROM gone;
             END IF;
             UPDATE muster_header SET
-                revision = known + added,
+                revision = head_after,
                 compacted = greatest(compacted, upto),
                 chain = new_chain,
                 row_count = row_count + added - gone_rows,
@@ -99,9 +99,9 @@ pub(super) const ALL: &[Migration] = &[Migration {
                 ON CONFLICT (writer) DO UPDATE
                 SET sequence = excluded.sequence, written = true, seen = excluded.seen;
             IF added > 0 THEN
-                PERFORM pg_notify('muster_' || current_schema(), (known + added)::text);
+                PERFORM pg_notify('muster_' || current_schema(), head_after::text);
             END IF;
-            RETURN ARRAY[0, known + added];
+            RETURN ARRAY[0, head_after];
         END $$;
 
         CREATE FUNCTION muster_settle_1(a_writer text, a_sequence bigint) RETURNS boolean LANGUAGE plpgsql AS $$

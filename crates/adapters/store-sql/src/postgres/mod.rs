@@ -87,6 +87,12 @@ impl PostgresLog {
         Ok(log)
     }
 
+    /// Gives the database to another installation. Servers of this one are refused from then on.
+    pub fn rename_installation(&self, installation: &str) -> Result<(), LogError> {
+        let (session, name) = (self.session.clone(), installation.to_owned());
+        self.wait(async move { session.lock().await.rename(&name).await })
+    }
+
     /// Tells this database from all others, for ever.
     pub fn identity(&self) -> &str {
         &self.identity

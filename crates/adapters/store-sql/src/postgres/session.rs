@@ -137,6 +137,16 @@ impl Session {
         self.identity.clone()
     }
 
+    /// Gives the database to another installation.
+    pub async fn rename(&mut self, installation: &str) -> Result<(), LogError> {
+        self.connect(PATIENCE).await?;
+        let update = "UPDATE muster_schema SET installation = $1 WHERE id = 0";
+        let updated = self.link()?.client.execute(update, &[&installation]).await;
+        updated.map_err(|error| self.words.refused(&error))?;
+        installation.clone_into(&mut self.installation);
+        Ok(())
+    }
+
     /// Nothing more is asked of this connection. Its transaction, if there is one, is undone by the server.
     pub fn lose(&mut self) {
         self.link = None;
@@ -198,7 +208,7 @@ impl Session {
             self.settle().await?;
             match self.try_append(&columns, forget).await {
                 Ok(Answer::Written) => {
-                    self.known = columns.behind(self.known);
+                    self.known = columns.behind(self.known, forget);
                     return Ok(());
                 }
                 Ok(Answer::Behind) => {
@@ -210,7 +220,7 @@ impl Session {
                     self.lose();
                     match self.find_out(until).await {
                         Some(true) => {
-                            self.known = columns.behind(self.known);
+                            self.known = columns.behind(self.known, forget);
                             return Ok(());
                         }
                         Some(false) => {}
@@ -229,7 +239,8 @@ impl Session {
         let link = self.link().map_err(Trouble::Refused)?;
         let forgotten: Vec<i64> = forget.revisions.iter().map(|revision| revision.0.cast_signed()).collect();
         let compacted = forget.compacted.0.cast_signed();
-        let parameters: [&(dyn ToSql + Sync); 14] = [
+        let after = columns.behind(self.known, forget).revision;
+        let parameters: [&(dyn ToSql + Sync); 15] = [
             &self.writer,
             &self.sequence,
             &self.known.revision,
@@ -244,6 +255,7 @@ impl Session {
             &columns.jsons,
             &forgotten,
             &compacted,
+            &after,
         ];
         let write = link.client.query_one(&link.append, &parameters);
         let locked = self.locked;

@@ -88,6 +88,7 @@ impl SqliteLog {
                 }
             }
             ledger.compact(forget.compacted);
+            ledger.header.revision = ledger.header.revision.max(forget.given);
             transaction.prepare_cached(UPDATE_HEADER)?.execute((
                 ledger.header.revision.0.cast_signed(),
                 ledger.header.compacted.0.cast_signed(),
