@@ -249,7 +249,7 @@ def dynamic_finds_every_kind():
     found = dynamic.DynamicClient(client.ApiClient()).resources.search(group=GROUP)
     kinds = {resource.kind for resource in found if not resource.kind.endswith("List")}
     expected = (
-        "Adapter Addon Application EventSink Extension Job KubeJob ResourceType Schedule Task TaskGroup TaskKind "
+        "Adapter Addon Application EventSink Extension Job KubeJob ResourceType Robot Schedule Task TaskGroup TaskKind "
         "TaskTemplate"
     )
     assert kinds == set(expected.split()), kinds

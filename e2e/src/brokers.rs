@@ -203,26 +203,60 @@ impl Redis {
 
 /// A Mosquitto.
 pub struct Mosquitto {
-    _process: OwnProcess,
+    process: OwnProcess,
     port: u16,
-    _dir: TempDir,
+    dir: TempDir,
 }
 
 impl Mosquitto {
     /// Starts one that takes anybody.
     pub fn start() -> Self {
+        Self::start_with(|_, _| "allow_anonymous true\nmax_queued_messages 0\n".to_owned())
+    }
+
+    /// Starts one with a configuration, made for its port and its directory; where it listens goes before it.
+    pub fn start_with(configure: impl FnOnce(u16, &Path) -> String) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory can be made");
         let port = free_port();
-        let config = format!("listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\n");
+        let config = format!("listener {port} 127.0.0.1\n{}", configure(port, dir.path()));
         let mut mosquitto = Command::new(program("MUSTER_MOSQUITTO"));
         mosquitto.arg("-c").arg(file(dir.path(), "mosquitto.conf", &config));
         let process = OwnProcess::start(mosquitto, dir.path(), "mosquitto");
-        wait_for("Mosquitto", SLOW, || takes_connections(port));
-        Self { _process: process, port, _dir: dir }
+        let mosquitto = Self { process, port, dir };
+        mosquitto.wait();
+        mosquitto
+    }
+
+    fn wait(&self) {
+        wait_for("Mosquitto", SLOW, || {
+            self.process.assert_alive();
+            takes_connections(self.port)
+        });
+    }
+
+    /// Where it works.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Ends it at once.
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    /// Starts it again.
+    pub fn restart(&mut self) {
+        self.process.restart();
+        self.wait();
     }
 
     /// The port.
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// The process id.
+    pub fn id(&self) -> u32 {
+        self.process.id()
     }
 }

@@ -5,6 +5,7 @@
 //!
 //! Start here: [`kubectl::Kubectl::current`] gives a kubectl in a namespace of its own.
 
+pub mod agent;
 pub mod brokers;
 pub mod browser;
 pub mod client_tool;

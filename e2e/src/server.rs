@@ -117,6 +117,11 @@ impl Server {
         kill_process(id, signal).expect("a child can be signalled");
     }
 
+    /// What it said.
+    pub fn log(&self) -> PathBuf {
+        self.dir.path().join("server.log")
+    }
+
     /// The process id.
     pub fn id(&self) -> u32 {
         self.process.id()
@@ -241,6 +246,8 @@ fn launch(
         .args(flags)
         // Tasks stay as the tests make them; a test that wants them run says so in its flags, which win.
         .env("MUSTER_ROLES", "api")
+        // One broker on one machine: those who want robots say where.
+        .env("MUSTER_MQTT_LISTEN", "off")
         .envs(env.iter().map(|(name, value)| (*name, value)))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -80,6 +80,7 @@ fn start(data: &Path, listen: &str) -> Child {
     Command::new(std::env::var_os("MUSTER_BIN").expect("MUSTER_BIN names the muster binary"))
         .args(["up", "--listen", listen, "--data"])
         .arg(data)
+        .env("MUSTER_MQTT_LISTEN", "off")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

@@ -1,7 +1,7 @@
-//! `cargo xtask bench`: the release binary and the benchmark program, built and put together.
+//! `cargo xtask bench`: the release binaries and the benchmark program, built and put together.
 //!
 //! The list of benchmarks and what they measure belong to the program itself (package `muster-e2e`, binary `bench`).
-//! The server is built alone, with exactly the features it ships with.
+//! The server is built alone, with exactly the features it ships with, and so is the agent.
 
 use std::process::{ExitCode, Stdio};
 
@@ -21,8 +21,10 @@ pub fn command(arguments: &[String]) -> Result<ExitCode> {
     }
     toolbox.print_missing();
 
-    println!("==> building the release binary");
-    run::openly(run::cargo(&workspace.root).args(["build", "--release", "-p", "muster"]))?;
+    println!("==> building the release binaries");
+    for package in ["muster", "muster-agent"] {
+        run::openly(run::cargo(&workspace.root).args(["build", "--release", "-p", package]))?;
+    }
     println!("==> building and starting the benchmark program");
     let mut bench = run::cargo(&workspace.root);
     bench.args(["run", "--release", "-p", "muster-e2e", "--bin", "bench", "--"]).args(passed_on);

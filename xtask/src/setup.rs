@@ -116,6 +116,12 @@ static TOOLS: [Tool; 12] = [
         need: Need::Tests { word: "browser" },
         locate: locate_chromedriver,
     },
+    Tool {
+        name: "Prometheus",
+        variable: "MUSTER_PROMETHEUS",
+        need: Need::Tests { word: "real_prometheus" },
+        locate: locate_prometheus,
+    },
 ];
 
 /// A real Kubernetes, which is started and not only installed. Its value is the path of its kubeconfig.
@@ -341,6 +347,13 @@ fn locate_postgres(tool: &Tool, _: &Path) -> Result<PathBuf> {
 
 fn locate_chromedriver(tool: &Tool, _: &Path) -> Result<PathBuf> {
     installed(tool, Path::new("/usr/bin/chromedriver"), &["chromium", "chromium-driver"])
+}
+
+/// Not installed on the machine, where it would be a service.
+fn locate_prometheus(tool: &Tool, cache: &Path) -> Result<PathBuf> {
+    let dir = cache.join("prometheus");
+    install_once(&dir, "Prometheus", || unpack("prometheus", &dir)).with_context(|| or_set(tool))?;
+    Ok(dir.join("usr/bin/prometheus"))
 }
 
 /// A program that needs its packages installed on the machine.

@@ -10,11 +10,13 @@ mod pod_args;
 mod queue_args;
 mod report_args;
 mod resource_args;
+mod robot_args;
 mod schedule_args;
 mod sink_args;
 mod store_args;
 mod store_command;
 mod task_args;
+mod trace_args;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -32,11 +34,13 @@ pub use pod_args::PodArgs;
 pub use queue_args::QueueArgs;
 pub use report_args::{BucketCommand, ReportAdd, ReportArgs, ReportCommand};
 pub use resource_args::ResourceArgs;
+pub use robot_args::{Approval, RobotArgs, RobotCommand, RobotTokenCommand};
 pub use schedule_args::{ScheduleCommand, ScheduleTimes};
 pub use sink_args::SinkCommand;
 pub use store_args::StoreArgs;
 pub use store_command::{CopyArgs, StoreCommand};
 pub use task_args::{MadeOutput, RunArgs, SubmitArgs, TaskArgs};
+pub use trace_args::{Sending, TraceArgs};
 
 /// The control plane for work that ends.
 #[derive(Debug, Parser)]
@@ -77,6 +81,26 @@ pub struct Globals {
     /// otherwise]
     #[arg(long, global = true, value_name = "FILTER", env = "MUSTER_LOG", hide_env_values = true)]
     pub log: Option<String>,
+    /// How logs are written: as text for people, or one JSON object per line
+    #[arg(
+        long,
+        global = true,
+        value_name = "FORMAT",
+        env = "MUSTER_LOG_FORMAT",
+        hide_env_values = true,
+        default_value = "text"
+    )]
+    pub log_format: LogFormat,
+}
+
+/// How logs are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// For people
+    #[default]
+    Text,
+    /// One JSON object per line
+    Json,
 }
 
 /// Verbs.
@@ -136,6 +160,9 @@ pub enum Command {
     /// Copy what a server keeps to another store, such as from a file to PostgreSQL
     #[command(subcommand, after_help = examples::STORE)]
     Store(StoreCommand),
+    /// Show, approve and drain the robots of the fleet, and make the tokens they join with
+    #[command(subcommand, after_help = examples::ROBOT)]
+    Robot(RobotCommand),
     /// Show what an adapter would do on a managed resource
     #[command(subcommand, after_help = examples::ADAPTER)]
     Adapter(AdapterCommand),
@@ -173,9 +200,9 @@ pub enum TokenCommand {
     Create {
         /// Name of the token: whom or what it is for
         name: String,
-        /// What it may do: admin everything, editor change objects, viewer read them, reporter read managed resources and
-        /// report on them for one adapter
-        #[arg(long, value_parser = PossibleValuesParser::new(["admin", "editor", "viewer", "reporter"]))]
+        /// What it may do: admin everything, editor change objects, viewer read them, robot join the fleet, reporter read
+        /// managed resources and report on them for one adapter
+        #[arg(long, value_parser = PossibleValuesParser::new(["admin", "editor", "viewer", "robot", "reporter"]))]
         role: String,
         /// The adapter that a reporter reports for
         #[arg(long, value_name = "NAME", required_if_eq("role", "reporter"))]
@@ -222,7 +249,7 @@ pub enum VersionOutput {
 }
 
 /// Flags of `up`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct UpArgs {
     /// Address of the API and console; any address but a loopback one needs TLS
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7400", env = "MUSTER_LISTEN")]
@@ -263,7 +290,11 @@ pub struct UpArgs {
     #[arg(long, help_heading = "Pods", conflicts_with = "insecure_http")]
     pub aggregated: bool,
     #[command(flatten)]
+    pub robots: RobotArgs,
+    #[command(flatten)]
     pub resources: ResourceArgs,
+    #[command(flatten)]
+    pub traces: TraceArgs,
     #[command(flatten)]
     pub limits: LimitArgs,
 }

@@ -14,6 +14,7 @@ mod output;
 mod pods;
 mod relay_env;
 mod respond;
+mod robots;
 mod server;
 mod server_archive;
 mod store_choice;

@@ -4,14 +4,13 @@ use std::fs;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use muster_engine::runtimes::Runtimes;
 use muster_engine::settings::Pods;
 use muster_ports::blobs::Blobs;
 use muster_ports::logs::Logs;
 use muster_ports::runtime::{Fact, Runtime};
 use muster_runtime_kube::{KubeRuntime, PodSettings, connect};
 use muster_tasks::capacity::Capacity;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::cli::{PodArgs, QueueArgs};
 use crate::data_dir::DataDir;
@@ -64,24 +63,9 @@ impl PodPart {
         Arc::new(self.runtime.logs())
     }
 
-    /// Processes and pods as one runtime with one channel of facts.
-    pub fn join(
-        self,
-        processes: Arc<dyn Runtime>,
-        facts: UnboundedReceiver<Fact>,
-    ) -> (Arc<dyn Runtime>, UnboundedReceiver<Fact>) {
-        let (sender, joined) = unbounded_channel();
-        for mut source in [facts, self.facts] {
-            let sender = sender.clone();
-            tokio::spawn(async move {
-                while let Some(fact) = source.recv().await {
-                    if sender.send(fact).is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-        (Arc::new(Runtimes::new(processes, Arc::new(self.runtime))), joined)
+    /// The runtime, and what it observes.
+    pub fn runtime(self) -> (Arc<dyn Runtime>, UnboundedReceiver<Fact>) {
+        (Arc::new(self.runtime), self.facts)
     }
 }
 

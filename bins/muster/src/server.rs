@@ -32,7 +32,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::behind::Behind;
-use crate::cli::{LimitArgs, PodArgs, QueueArgs, ResourceArgs, StoreArgs, UpArgs};
+use crate::cli::{LimitArgs, PodArgs, QueueArgs, ResourceArgs, RobotArgs, StoreArgs, TraceArgs, UpArgs};
 use crate::data_dir::{DataDir, kubeconfig_text, random_word, rewrite_private, server_id, server_url};
 use crate::hands::Hands;
 use crate::leading::lead;
@@ -90,7 +90,9 @@ pub struct EngineOptions {
     pub base_env: Vec<(String, String)>,
     pub only_since: Option<Millis>,
     pub pods: Option<PodArgs>,
+    pub robots: Option<RobotArgs>,
     pub resources: ResourceArgs,
+    pub traces: TraceArgs,
 }
 
 impl EngineOptions {
@@ -110,13 +112,26 @@ impl EngineOptions {
             }
             _ => {}
         }
-        Self { queue, base_env, only_since: None, pods: None, resources: ResourceArgs::default() }
+        let (resources, traces) = (ResourceArgs::default(), TraceArgs::default());
+        Self { queue, base_env, only_since: None, pods: None, robots: None, resources, traces }
     }
 
     /// Runs pods too, if that is asked for.
     #[must_use]
     pub fn with_pods(self, pods: &PodArgs) -> Self {
         Self { pods: pods.wanted().then(|| pods.clone()), ..self }
+    }
+
+    /// Robots too, if that is asked for.
+    #[must_use]
+    pub fn with_robots(self, robots: &RobotArgs) -> Self {
+        Self { robots: robots.wanted().then(|| robots.clone()), ..self }
+    }
+
+    /// Where traces are sent.
+    #[must_use]
+    pub fn traces(self, traces: TraceArgs) -> Self {
+        Self { traces, ..self }
     }
 
     /// How managed resources are seen to.
@@ -142,6 +157,8 @@ pub struct Server {
     pub admin: String,
     /// What it keeps.
     pub store: Store,
+    /// Where robots connect to.
+    pub robots: Option<String>,
     shutdown: Shutdown,
     serving: JoinHandle<()>,
     doing: Doing,
@@ -161,7 +178,8 @@ impl Server {
         let (listener, address) = listen(options.listen).await?;
         let behind = Behind::prepare(options.tls).await?;
         let (listening, ca) = choose_listening(data, options.tls, address, behind.as_ref())?;
-        let (store, identity) = store_choice::open(data, options.store, options.limits)?;
+        let telemetry = Telemetry::default();
+        let (store, identity) = store_choice::open(data, options.store, options.limits, &telemetry)?;
         let shutdown = Shutdown::default();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let registry = kinds::registry().with_types_of(&store);
@@ -184,7 +202,7 @@ impl Server {
             attempt_tokens: Some(tokens.clone()),
             logs: Some(hands.clone()),
             explain: options.engine.as_ref().map(|_| hands.clone() as Arc<dyn Explain>),
-            telemetry: Telemetry::default(),
+            telemetry,
             cluster: behind.as_ref().map(|behind| behind.users.clone()),
             pages: options
                 .web
@@ -197,6 +215,7 @@ impl Server {
         let replica = server_id(data.path())?;
         let work = Work {
             data: data.clone(),
+            up: options.tls.cloned(),
             engine: options.engine.clone(),
             relay: options.relay.clone(),
             limits: options.limits.clone(),
@@ -215,16 +234,19 @@ impl Server {
         let admin_name = if store.is_shared() { format!("{ADMIN}-{replica}") } else { ADMIN.to_owned() };
         let api = Api::new(registry, store.clone(), clock.clone(), settings, shutdown.clone(), parts);
         let admin = write_access(data, &api, &admin_name, &url, ca.as_deref()).await?;
+        let mut robots = None;
         let doing = if store.is_shared() {
             let holder = format!("{url} {}", random_word()?);
             let (name, lease) = ("leader".to_owned(), options.store.lease.as_std());
             let candidate = Candidate { store: store.clone(), clock, name, holder, lease };
             Doing::Elected(tokio::spawn(lead(candidate, work)))
         } else {
-            Doing::Alone(work.start(&store).await?)
+            let working = work.start(&store).await?;
+            robots.clone_from(&working.robots);
+            Doing::Alone(working)
         };
         let serving = tokio::spawn(serve(api, listener, listening, shutdown.clone()));
-        Ok(Self { url, console, admin, store, shutdown, serving, doing })
+        Ok(Self { url, console, admin, store, robots, shutdown, serving, doing })
     }
 
     /// What asks it to stop.

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use anyhow::{Context as _, bail};
 use muster_engine::relay;
 use muster_ports::clock::SystemClock;
-use muster_ports::store::{History, Log, Revision, Store};
+use muster_ports::store::{History, Log, MeasuredLog, Revision, Store};
+use muster_ports::telemetry::Telemetry;
 use muster_store_sql::{PostgresLog, SqliteLog, Target};
 
 use crate::cli::{LimitArgs, StoreArgs};
@@ -40,18 +41,19 @@ pub fn open(
     data: &DataDir,
     wanted: &StoreArgs,
     limits: &LimitArgs,
+    telemetry: &Telemetry,
 ) -> anyhow::Result<(Store, Option<String>)> {
     let place = match &wanted.store {
         Some(text) => Place::parse(text)?,
         None => Place::Sqlite(data.database()),
     };
     match place {
-        Place::Sqlite(path) => Ok((open_log(SqliteLog::open(&path)?, limits)?, None)),
+        Place::Sqlite(path) => Ok((open_log(SqliteLog::open(&path)?, limits, telemetry)?, None)),
         Place::Postgres(target) => {
             let log = PostgresLog::open(&target, &wanted.installation)?;
             let identity = log.identity().to_owned();
             remember(data, &identity, &target)?;
-            Ok((open_log(log, limits)?, Some(identity)))
+            Ok((open_log(log, limits, telemetry)?, Some(identity)))
         }
     }
 }
@@ -70,7 +72,8 @@ fn remember(data: &DataDir, identity: &str, target: &Target) -> anyhow::Result<(
     }
 }
 
-fn open_log(log: impl Log, limits: &LimitArgs) -> anyhow::Result<Store> {
+fn open_log(log: impl Log, limits: &LimitArgs, telemetry: &Telemetry) -> anyhow::Result<Store> {
+    let log = MeasuredLog::new(log, telemetry.clone());
     let history = History {
         max_changes: limits.history_changes,
         max_age: limits.history_age.as_std(),

@@ -22,10 +22,11 @@ use crate::server::{EngineOptions, Options, RelayOptions, Server};
 
 /// Runs the server until it is told to stop.
 pub fn run(globals: &Globals, args: &UpArgs) -> anyhow::Result<ExitCode> {
-    let wanted = globals.log.as_deref().unwrap_or("info");
+    // The broker would tell of every connection.
+    let wanted = globals.log.as_deref().unwrap_or("info,mqtt5=error");
     let filter = EnvFilter::try_new(wanted)
         .with_context(|| format!("--log {wanted} is not a log filter; try --log debug"))?;
-    streams::start_logging(filter);
+    streams::start_logging(filter, globals.log_format);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     if args.roles.iter().all(|role| *role == ServerRole::Responder) {
         runtime.block_on(respond_alone(globals, args))?;
@@ -76,7 +77,9 @@ async fn up(globals: &Globals, data: &DataDir, args: &UpArgs) -> anyhow::Result<
     let engine = runs_tasks.then(|| {
         EngineOptions::new(args.queue.clone(), EngineOptions::clean_env())
             .with_pods(&args.pods)
+            .with_robots(&args.robots)
             .resources(args.resources.clone())
+            .traces(args.traces.clone())
     });
     let relay = args
         .roles
@@ -115,8 +118,10 @@ fn announce(data: &DataDir, server: &Server) {
     let console = server.console.as_ref().map_or_else(String::new, |console| {
         format!("  console     {console} (sign in with the token in {})\n", data.admin_token().display())
     });
+    let robots =
+        server.robots.as_ref().map_or_else(String::new, |robots| format!("\n  robots      {robots}"));
     let text = format!(
-        "Muster is ready.\n\n  API         {url}\n{console}  kubeconfig  {kubeconfig}\n  data        {path}\n\n\
+        "Muster is ready.\n\n  API         {url}\n{console}  kubeconfig  {kubeconfig}\n  data        {path}{robots}\n\n\
          Try in another terminal:\n  {muster} submit --wait -- echo hello\n  {muster} get tasks\n\n\
          Or with kubectl:\n  export KUBECONFIG={kubeconfig}\n  kubectl api-resources --api-group=muster.dev\n  \
          kubectl explain task.spec\n\nStop with Ctrl-C."

@@ -18,6 +18,7 @@ use muster_engine::questions::{Explainer, Question};
 use muster_engine::relay;
 use muster_engine::resources::{Resources, Settings as ResourceSettings, run as run_resources};
 use muster_engine::run::run as run_engine;
+use muster_engine::runtimes::Runtimes;
 use muster_engine::saved_jobs;
 use muster_engine::schedules::run as run_schedules;
 use muster_engine::settings::{Ahead, Mint};
@@ -35,20 +36,23 @@ use muster_runtime_process::ProcessRuntime;
 use muster_tasks::capacity::Capacity;
 use muster_tasks::render::Token;
 use muster_types::{Quantity, Task};
-use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver, unbounded_channel};
 use tokio::task::JoinSet;
 
 use crate::adapter_env::adapter_env;
-use crate::cli::{LimitArgs, ResourceArgs};
+use crate::cli::{LimitArgs, ResourceArgs, Sending, UpArgs};
 use crate::data_dir::{DataDir, rewrite_private, server_url};
 use crate::hands::Hands;
 use crate::machine::Machine;
 use crate::pods::PodPart;
+use crate::robots::RobotPart;
 use crate::server::{EngineOptions, RelayOptions};
 
 /// Everything that is needed to do it.
 pub struct Work {
     pub data: DataDir,
+    /// How the server proves itself, and so its broker.
+    pub up: Option<UpArgs>,
     pub engine: Option<EngineOptions>,
     pub relay: Option<RelayOptions>,
     pub limits: LimitArgs,
@@ -67,7 +71,10 @@ pub struct Work {
 
 /// What is being done. It ends with this.
 pub struct Working {
+    /// Where robots connect to.
+    pub robots: Option<String>,
     loops: JoinSet<()>,
+    sending: Option<Sending>,
     hands: Arc<Hands>,
 }
 
@@ -83,6 +90,9 @@ impl Working {
     pub async fn stop(mut self) {
         self.hands.let_go();
         self.loops.shutdown().await;
+        if let Some(sending) = self.sending {
+            sending.finish().await;
+        }
     }
 }
 
@@ -103,9 +113,8 @@ impl Work {
             loops.spawn(run_schedules(store.clone(), clock()));
             self.start_resources(&wanted.resources, store, &mut loops);
         }
-        if let Some(engine) = engine {
-            loops.spawn(engine.run());
-        }
+        let robots = engine.as_ref().and_then(|engine| Some(engine.robots.as_ref()?.url.clone()));
+        let sending = engine.map(|engine| engine.spawn(&mut loops));
         if self.relay.is_some() {
             let outside = relay::Outside {
                 kube_jobs: self.kube_jobs.clone(),
@@ -116,7 +125,7 @@ impl Work {
             };
             loops.spawn(relay::run(outside, relay_settings(&self.limits)));
         }
-        Ok(Working { loops, hands: self.hands.clone() })
+        Ok(Working { robots, loops, sending, hands: self.hands.clone() })
     }
 
     /// The variables that sinks may name.
@@ -168,6 +177,13 @@ impl Work {
             }
             None => None,
         };
+        let mut robots = match &wanted.robots {
+            Some(args) => {
+                let (store, clock) = (store.clone(), self.clock.clone());
+                RobotPart::prepare(data, args, self.up.as_ref(), asked, store, clock).await?
+            }
+            None => None,
+        };
         let mut queue = asked.queue_settings(&self.limits.log_suffix);
         if let Some(args) = &wanted.pods {
             queue.default_runtime = args.runtime.into();
@@ -177,6 +193,7 @@ impl Work {
             reap: asked.reap_settings(),
             processes: Capacity { slots, cpu_millis: Some(cpu), memory },
             pods: pods.as_ref().map(|pods| pods.settings.clone()),
+            robots: robots.as_ref().map(|robots| robots.settings.clone()),
             ahead: Ahead::Measured,
             only_since: wanted.only_since,
             base_env: reach.env(&wanted.base_env),
@@ -187,19 +204,22 @@ impl Work {
         };
         let mut live: Vec<Arc<dyn Logs>> = vec![Arc::new(runtime.logs())];
         live.extend(pods.as_ref().map(PodPart::logs));
+        live.extend(robots.as_ref().map(RobotPart::logs));
         let logs = AllLogs::new(live, KeptLogs::new(blobs.clone()));
         let processes: Arc<dyn Runtime> = Arc::new(runtime);
-        let (runtime, facts) = match pods {
-            Some(pods) => pods.join(processes, facts),
-            None => (processes, facts),
-        };
+        let (pods, of_pods) = pods.map(PodPart::runtime).unzip();
+        let (of_robots, robot_facts) = robots.as_mut().map(RobotPart::runtime).unzip();
+        let facts = join_facts([Some(facts), of_pods, robot_facts.flatten()]);
+        let runtime: Arc<dyn Runtime> = Arc::new(Runtimes::new(processes, pods, of_robots));
+        let telemetry = self.telemetry.clone();
+        let (tracer, sending) = wanted.traces.start(&telemetry);
         let (store, blobs, clock) = (store.clone(), blobs.clone(), self.clock.clone());
-        let outside = Outside { store, runtime, blobs, clock, telemetry: self.telemetry.clone() };
+        let outside = Outside { store, runtime, blobs, clock, telemetry, tracer };
         let keeper = Keeper::new(outside.runtime.clone(), outside.blobs.clone());
         let engine = Engine::new(settings, outside.clone(), keeper.spawn()?)?;
         let (explainer, questions) = Explainer::new();
         self.hands.take(Arc::new(logs), Arc::new(explainer));
-        Ok(ReadyEngine { engine, outside, facts, questions })
+        Ok(ReadyEngine { engine, outside, facts, questions, robots, sending })
     }
 }
 
@@ -245,12 +265,39 @@ struct ReadyEngine {
     outside: Outside,
     facts: UnboundedReceiver<Fact>,
     questions: Receiver<Question>,
+    robots: Option<RobotPart>,
+    sending: Sending,
 }
 
 impl ReadyEngine {
-    async fn run(self) {
-        run_engine(self.engine, self.outside, self.facts, self.questions).await;
+    fn spawn(self, loops: &mut JoinSet<()>) -> Sending {
+        let Self { engine, outside, facts, questions, robots, sending } = self;
+        loops.spawn(async move {
+            // These end with this loop.
+            let mut loops = JoinSet::new();
+            if let Some(robots) = robots {
+                robots.start(&mut loops);
+            }
+            run_engine(engine, outside, facts, questions).await;
+        });
+        sending
     }
+}
+
+/// The facts of all runtimes on one channel.
+fn join_facts(sources: [Option<UnboundedReceiver<Fact>>; 3]) -> UnboundedReceiver<Fact> {
+    let (sender, joined) = unbounded_channel();
+    for mut source in sources.into_iter().flatten() {
+        let sender = sender.clone();
+        tokio::spawn(async move {
+            while let Some(fact) = source.recv().await {
+                if sender.send(fact).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    joined
 }
 
 /// How the relay works. It runs where nobody else does, so all holders of its leases are the same one.

@@ -25,6 +25,11 @@ pub struct Pace {
 }
 
 impl Pace {
+    /// When an attempt that has not ended began.
+    pub fn begun(&self, handle: &Handle) -> Option<Millis> {
+        self.begun.get(handle).copied()
+    }
+
     /// Takes in news.
     #[allow(clippy::cast_precision_loss, reason = "an average of milliseconds")]
     pub fn observe(&mut self, fact: &Fact) {

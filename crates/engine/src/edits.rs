@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use muster_ports::runtime::{Handle, Launch};
 use muster_ports::store::{Draft, Key, Precondition, ResourceName, Revision, Store, Write};
-use muster_types::Task;
+use muster_tasks::view::state_of;
+use muster_types::{State, Task};
 
 use crate::files::Order;
 
@@ -34,6 +35,10 @@ pub struct Edit {
     pub actions: Vec<Action>,
     /// Its place among what is done: attempts start in the order they were chosen.
     pub turn: usize,
+    /// Its state before.
+    pub was: State,
+    /// Path of the task whose change happens only together with this one.
+    pub with: Option<Arc<str>>,
     before: Revision,
     becomes: Becomes,
 }
@@ -81,16 +86,25 @@ impl Edits {
                 },
             };
             let (actions, before) = (Vec::new(), stored.revision);
-            let edit = Edit { key, task, actions, turn: 0, before, becomes: Becomes::Unchanged };
+            let was = state_of(&task);
+            let edit =
+                Edit { key, was, task, actions, turn: 0, with: None, before, becomes: Becomes::Unchanged };
             self.by_path.insert(path.clone(), edit);
         }
         self.by_path.get_mut(path)
     }
 
-    /// The changes that are to be written, by their turn, and the tasks at hand that are not among them.
-    pub fn finish(self) -> (Vec<Edit>, Held) {
-        let mut changed: Vec<Edit> = self.by_path.into_values().filter(Edit::is_changed).collect();
-        changed.sort_by_key(|edit| edit.turn);
+    /// The changes that are to be written, those that happen together side by side, by their turn; and the tasks at hand that
+    /// are not among them.
+    pub fn finish(self) -> (Vec<Vec<Edit>>, Held) {
+        let mut together: BTreeMap<Arc<str>, Vec<Edit>> = BTreeMap::new();
+        for (path, edit) in self.by_path {
+            if edit.is_changed() {
+                together.entry(edit.with.clone().unwrap_or(path)).or_default().push(edit);
+            }
+        }
+        let mut changed: Vec<_> = together.into_values().collect();
+        changed.sort_by_key(|edits| edits.iter().map(|edit| edit.turn).max());
         (changed, self.held)
     }
 }

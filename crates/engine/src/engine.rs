@@ -6,6 +6,8 @@
 
 mod intake;
 mod news;
+mod robots;
+mod succession;
 mod sweep;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -15,13 +17,14 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use muster_ports::blobs::Blobs;
 use muster_ports::clock::{Clock, Millis};
-use muster_ports::runtime::{Fact, Handle, Runtime};
+use muster_ports::runtime::{Fact, Handle, Observation, Runtime};
 use muster_ports::store::{
     Batch, Change, CommitError, Key, ResourceName, Revision, Store, Watch, WatchError, WatchScope,
 };
 use muster_ports::telemetry::Telemetry;
+use muster_ports::traces::Tracer;
 use muster_tasks::board::Board;
-use muster_tasks::brief::Brief;
+use muster_tasks::brief::{Brief, ROBOT_FINALIZER, is_held_by_robot};
 use muster_tasks::capacity::Capacity;
 use muster_tasks::guard::PodGuard;
 use muster_tasks::plan::{Decision, Plan};
@@ -43,9 +46,11 @@ use crate::intake::Intake as _;
 use crate::read_briefs::read_briefs;
 use crate::readiness::Readiness;
 use crate::settings::{Ahead, Settings};
-use crate::start::start;
-use crate::telemetry::{Pass, tell};
+use crate::start::{Chosen, Place, start};
+use crate::task_tracer::TaskTracer;
+use crate::telemetry::{Pass, Teller};
 use crate::writes::is_untold;
+use robots::Robots;
 
 /// Where tasks are kept.
 const TASKS: &str = "tasks.muster.dev";
@@ -62,6 +67,14 @@ struct Uid {
     uid: String,
 }
 
+/// How an attempt ran.
+#[derive(Debug, Clone, Copy, Default)]
+struct Ran {
+    /// From when to when, if that is known.
+    span: Option<(Millis, Millis)>,
+    log_bytes: u64,
+}
+
 /// What is outside of the engine.
 #[derive(Clone)]
 pub struct Outside {
@@ -75,6 +88,8 @@ pub struct Outside {
     pub clock: Arc<dyn Clock>,
     /// Gets the numbers.
     pub telemetry: Telemetry,
+    /// Gets the spans of tasks.
+    pub tracer: Tracer,
 }
 
 /// The loop's state.
@@ -101,6 +116,14 @@ pub struct Engine {
     asked: BTreeSet<Arc<str>>,
     /// Deleted tasks whose attempt has not ended.
     orphans: BTreeMap<String, u32>,
+    teller: Teller,
+    spans: TaskTracer,
+    /// Attempts that ended and were not written down yet.
+    ran: HashMap<Handle, Ran>,
+    /// Groups whose pipeline goes on or does not, as they were at a revision.
+    pipelines: HashMap<Arc<str>, (Revision, bool)>,
+    /// Every robot, and which tasks are there.
+    robots: Robots,
 }
 
 impl Engine {
@@ -108,6 +131,9 @@ impl Engine {
     pub fn new(settings: Settings, outside: Outside, files: Files) -> Result<Self, WatchError> {
         let (board, watch) = Self::empty(&settings, &outside.store)?;
         let mut engine = Self {
+            teller: Teller::new(outside.telemetry.clone()),
+            spans: TaskTracer::new(outside.tracer.clone(), outside.telemetry.clone()),
+            ran: HashMap::new(),
             settings,
             outside,
             files,
@@ -125,9 +151,12 @@ impl Engine {
             facts: Vec::new(),
             asked: BTreeSet::new(),
             orphans: BTreeMap::new(),
+            pipelines: HashMap::new(),
+            robots: Robots::default(),
         };
         engine.read_all();
         engine.sweep();
+        engine.lose_absent();
         Ok(engine)
     }
 
@@ -135,16 +164,19 @@ impl Engine {
         let none = Capacity { slots: 0, cpu_millis: None, memory: None };
         let processes = settings.processes;
         let pods = settings.pods.as_ref().map_or(none, |pods| pods.capacity);
+        // Each robot has room of its own; all of them together have no limit.
+        let any = Capacity { slots: u32::MAX / 2, ..none };
+        let robots = settings.robots.as_ref().map_or(none, |_| any);
         let board = Board::new(settings.queue.clone(), |runtime| match runtime {
             RuntimeName::Process => processes,
             RuntimeName::Pod => pods,
-            RuntimeName::Robot => none,
+            RuntimeName::Robot => robots,
         });
         Ok((board, store.watch(WatchScope::All, store.revision())?))
     }
 
     fn read_all(&mut self) {
-        for resource in ["taskkinds", "addons", "extensions", "applications"] {
+        for resource in ["taskkinds", "addons", "extensions", "applications", "robots"] {
             let resource = ResourceName::new(&format!("{resource}.muster.dev"));
             for stored in self.outside.store.snapshot(&resource).range(None, None) {
                 let (at, resource, object) = (Millis(0), resource.clone(), stored.clone());
@@ -162,6 +194,12 @@ impl Engine {
 
     /// News from a runtime.
     pub fn report(&mut self, fact: Fact) {
+        if let Observation::Ended(ending) = &fact.what {
+            let log_bytes = ending.containers.iter().map(|container| container.log_bytes).sum();
+            let begun = self.pace.begun(&fact.handle);
+            self.ran
+                .insert(fact.handle.clone(), Ran { span: begun.map(|begun| (begun, fact.at)), log_bytes });
+        }
         self.pace.observe(&fact);
         self.facts.push(fact);
     }
@@ -179,6 +217,7 @@ impl Engine {
         let second = now.to_timestamp().as_second();
         let held = std::mem::take(&mut self.held);
         let mut edits = Edits::new(self.outside.store.clone(), self.tasks.clone(), held);
+        self.lose_cut_off(second);
         let facts = self.ripe_facts(now);
         let (concerned, ignored) = self.apply_facts(&facts, &mut edits, now);
         self.apply_asked(&mut edits, now);
@@ -189,19 +228,20 @@ impl Engine {
         };
         self.board.set_ahead(RuntimeName::Process, ahead);
         self.board.set_guard(RuntimeName::Pod, self.guard.limit(second));
-        let plan = self.board.plan(second);
+        let plan = self.board.plan_on(second, &mut self.robots);
         self.apply_plan(&plan, &mut edits, now);
         let failed = self.commit(edits, now).await;
         self.readiness.judge(&self.catalogs, &self.outside.store, now).await;
         let pass = Pass { facts: facts.len(), ignored, refused: failed.len(), took: begun.elapsed() };
-        tell(&self.outside.telemetry, &self.board, &plan, pass);
+        self.teller.pass(&self.board, &plan, pass);
         let again = facts.into_iter().zip(concerned);
         let again = again.filter(|(_, path)| path.as_ref().is_some_and(|path| failed.contains(path)));
         let again: Vec<_> = again.map(|(fact, _)| fact).collect();
         let at_once = (!again.is_empty()).then_some(now);
         let started = self.facts.iter().map(|fact| Millis(fact.at.0 + STARTED_PATIENCE)).min();
         self.facts.splice(..0, again);
-        let due = plan.wake_at.into_iter().chain(self.due.first()).chain(self.guard.wake_at(second)).min();
+        let due = plan.wake_at.into_iter().chain(self.due.first()).chain(self.guard.wake_at(second));
+        let due = due.chain(self.robots.wake_at()).min();
         let due = due.map(|second| Millis(second.saturating_mul(1000)));
         Ok(at_once.into_iter().chain(started).chain(due).min())
     }
@@ -209,6 +249,20 @@ impl Engine {
     fn apply_asked(&mut self, edits: &mut Edits, now: Millis) {
         for path in std::mem::take(&mut self.asked) {
             let Some(edit) = edits.edit(&path) else { continue };
+            if is_let_go(&edit.task) {
+                // Its end is committed first, for all to see; then it goes.
+                if edit.is_changed() {
+                    self.asked.insert(path);
+                    continue;
+                }
+                edit.task.metadata.finalizers.retain(|name| name != ROBOT_FINALIZER);
+                if edit.task.metadata.finalizers.is_empty() {
+                    edit.delete();
+                } else {
+                    edit.mark();
+                }
+                continue;
+            }
             let task = &mut edit.task;
             let wants_end = task.spec.cancel || task.metadata.deletion_timestamp.is_some();
             let done = if wants_end {
@@ -280,6 +334,7 @@ impl Engine {
             let path = task.path.clone();
             let Some(edit) = edits.edit(&path) else {
                 self.board.forget(task.uid);
+                self.robots.fleet.release(task.uid);
                 continue;
             };
             edit.turn = turn;
@@ -291,8 +346,11 @@ impl Engine {
                     });
                     Ok(())
                 }
-                Decision::Start { lent, .. } => {
-                    let started = start(&self.settings, &self.catalogs, &mut edit.task, lent.as_ref(), now);
+                Decision::Start { lent, robot, .. } => {
+                    let chosen = Chosen { lent: lent.as_ref(), robot: robot.as_deref() };
+                    let traceparent = self.spans.traceparent(&edit.task, edit.task.status.attempt + 1);
+                    let place = Place { settings: &self.settings, catalogs: &self.catalogs, traceparent };
+                    let started = start(&place, &mut edit.task, chosen, now);
                     started.map(|action| edit.actions.extend(action))
                 }
             };
@@ -303,6 +361,7 @@ impl Engine {
             // A task that cannot be started ends here, and its place is free again.
             if state_of(&edit.task).is_terminal() {
                 self.board.forget(task.uid);
+                self.robots.fleet.release(task.uid);
             }
         }
     }
@@ -313,24 +372,28 @@ impl Engine {
         let (changed, held) = edits.finish();
         self.held = held;
         let store = &self.outside.store;
-        let commits = changed.into_iter().filter_map(|mut edit| {
-            let (write, store) = (edit.write()?, store.clone());
-            Some(async move { (edit, store.commit(Batch::of(write)).await) })
+        let commits = changed.into_iter().filter_map(|mut edits| {
+            let writes = edits.iter_mut().map(Edit::write).collect::<Option<Vec<_>>>()?;
+            let (batch, store) = (Batch { writes, ..Batch::default() }, store.clone());
+            Some(async move { (edits, store.commit(batch).await) })
         });
         let outcomes = join_all(commits).await;
-        for (edit, outcome) in outcomes {
+        for (edits, outcome) in outcomes {
             match outcome {
                 Ok(committed) => {
-                    let revision = committed.objects.first().map_or(committed.revision, |it| it.revision);
-                    self.follow_up(edit, revision, now);
+                    for (edit, written) in edits.into_iter().zip(committed.objects) {
+                        self.follow_up(edit, written.revision, now);
+                    }
                 }
                 Err(error) => {
-                    // Look again at the task as it is now.
-                    if !matches!(error, CommitError::Conflict { .. }) {
-                        tracing::warn!(key = %edit.key, %error, "a decision could not be committed");
+                    for edit in edits {
+                        // Look again at the task as it is now.
+                        if !matches!(error, CommitError::Conflict { .. }) {
+                            tracing::warn!(key = %edit.key, %error, "a decision could not be committed");
+                        }
+                        self.look_again(&edit.key.path);
+                        failed.insert(edit.key.path);
                     }
-                    self.look_again(&edit.key.path);
-                    failed.insert(edit.key.path);
                 }
             }
         }
@@ -342,6 +405,7 @@ impl Engine {
         let path = edit.key.path.clone();
         let Some(brief) = Brief::of(&edit.task, path.clone()) else { return };
         self.own.insert(path.clone(), revision);
+        self.tell_of(&edit, now);
         if edit.is_deletion() {
             self.vanish(&brief);
         } else {
@@ -363,6 +427,31 @@ impl Engine {
         }
     }
 
+    /// Counts what a committed change means.
+    fn tell_of(&mut self, edit: &Edit, now: Millis) {
+        for action in &edit.actions {
+            match action {
+                Action::Start(_) => {
+                    self.teller.started(&edit.task, now);
+                    self.spans.started(&edit.task, now);
+                }
+                Action::Keep(handle, _) => {
+                    let ran = self.ran.remove(handle).unwrap_or_default();
+                    let took = ran.span.map(|(begun, over)| (over.0 - begun.0).max(0));
+                    self.teller.ended(&edit.task, took, ran.log_bytes);
+                    if let Some(span) = ran.span {
+                        self.spans.ended(&edit.task, span);
+                    }
+                }
+                Action::Stop(..) | Action::Files(_) => {}
+            }
+        }
+        if !edit.was.is_terminal() && state_of(&edit.task).is_terminal() {
+            self.teller.over(&edit.task);
+            self.spans.over(&edit.task, now);
+        }
+    }
+
     fn look_again(&mut self, path: &Arc<str>) {
         let key = Key { resource: self.tasks.clone(), path: path.clone() };
         if let Some(stored) = self.outside.store.get(&key) {
@@ -374,6 +463,11 @@ impl Engine {
     fn grace(&self, kill_timeout: Option<muster_types::Duration>) -> Duration {
         kill_timeout.map_or(self.settings.kill_timeout, muster_types::Duration::as_std)
     }
+}
+
+/// True if a task is being deleted and its robot has let go of it.
+fn is_let_go(task: &Task) -> bool {
+    task.metadata.deletion_timestamp.is_some() && state_of(task).is_terminal() && is_held_by_robot(task)
 }
 
 /// Asks the attempt of a task to end, if it has one. True if the task changed.

@@ -9,51 +9,68 @@ use std::time::Duration;
 use muster_ports::blobs::Blobs;
 use muster_ports::runtime::{FilesError, Handle, Launch, Runtime};
 
-/// Processes and pods.
+/// Processes, and pods and robots where there are any.
 pub struct Runtimes {
     processes: Arc<dyn Runtime>,
-    pods: Arc<dyn Runtime>,
+    pods: Option<Arc<dyn Runtime>>,
+    robots: Option<Arc<dyn Runtime>>,
 }
 
 impl Runtimes {
-    /// Both of them.
-    pub fn new(processes: Arc<dyn Runtime>, pods: Arc<dyn Runtime>) -> Self {
-        Self { processes, pods }
+    /// All of them. A launch for one that is missing is never made: it has no room.
+    pub fn new(
+        processes: Arc<dyn Runtime>,
+        pods: Option<Arc<dyn Runtime>>,
+        robots: Option<Arc<dyn Runtime>>,
+    ) -> Self {
+        Self { processes, pods, robots }
     }
 
-    fn of(&self, launch: &Launch) -> &dyn Runtime {
-        if launch.pod.is_some() { &*self.pods } else { &*self.processes }
+    fn of(&self, launch: &Launch) -> Option<&dyn Runtime> {
+        if launch.pod.is_some() {
+            self.pods.as_deref()
+        } else if launch.robot.is_some() {
+            self.robots.as_deref()
+        } else {
+            Some(&*self.processes)
+        }
     }
 
-    fn all(&self) -> [&dyn Runtime; 2] {
-        [&*self.processes, &*self.pods]
+    fn all(&self) -> impl Iterator<Item = &dyn Runtime> {
+        [Some(&*self.processes), self.pods.as_deref(), self.robots.as_deref()].into_iter().flatten()
     }
 }
 
 impl Runtime for Runtimes {
     fn start(&self, launch: Launch) {
-        self.of(&launch).start(launch);
+        if let Some(runtime) = self.of(&launch) {
+            runtime.start(launch);
+        }
     }
 
     fn adopt(&self, launch: Launch, ran: bool) {
-        self.of(&launch).adopt(launch, ran);
+        if let Some(runtime) = self.of(&launch) {
+            runtime.adopt(launch, ran);
+        }
     }
 
     fn stop(&self, handle: &Handle, grace: Duration) {
-        self.all().into_iter().for_each(|runtime| runtime.stop(handle, grace));
+        self.all().for_each(|runtime| runtime.stop(handle, grace));
     }
 
     fn keep_logs(&self, handle: &Handle, blobs: &dyn Blobs) -> Result<(), FilesError> {
-        self.all().into_iter().try_for_each(|runtime| runtime.keep_logs(handle, blobs))
+        self.all().try_for_each(|runtime| runtime.keep_logs(handle, blobs))
     }
 
     fn remove(&self, handle: &Handle) -> Result<(), FilesError> {
-        self.all().into_iter().try_for_each(|runtime| runtime.remove(handle))
+        self.all().try_for_each(|runtime| runtime.remove(handle))
     }
 
     fn stored(&self) -> Result<Vec<Handle>, FilesError> {
-        let mut stored = self.processes.stored()?;
-        stored.extend(self.pods.stored()?);
+        let mut stored = Vec::new();
+        for runtime in self.all() {
+            stored.extend(runtime.stored()?);
+        }
         Ok(stored)
     }
 }

@@ -21,6 +21,8 @@ pub struct Settings {
     pub processes: Capacity,
     /// Pods, if there is a cluster to run them.
     pub pods: Option<Pods>,
+    /// Robots, if there is a fleet.
+    pub robots: Option<Robots>,
     /// How many attempts wait at the runtime for a slot.
     pub ahead: Ahead,
     /// Tasks made before this time are not started; `None` starts all. A uid begins with the time it was made.
@@ -48,6 +50,13 @@ pub struct Pods {
     pub namespace: Option<String>,
     /// Environment of all of them.
     pub base_env: Vec<(String, String)>,
+}
+
+/// How robots are given attempts.
+#[derive(Debug, Clone, Default)]
+pub struct Robots {
+    /// Where programs on robots reach the server; empty if they do not.
+    pub url: String,
 }
 
 /// How many attempts are committed ahead of a free slot.

@@ -1,13 +1,18 @@
 //! From a task that was chosen to an attempt that can be started.
 
+use std::borrow::Cow;
+
 use muster_ports::clock::Millis;
 use muster_ports::runtime::Launch;
+use muster_tasks::brief::{ROBOT_FINALIZER, is_held_by_robot};
 use muster_tasks::lifecycle::Refused;
 use muster_tasks::plan::Lent;
 use muster_tasks::progress;
 use muster_tasks::render::{Contract, Order, RenderError, render_attempt};
 use muster_tasks::select::Selection;
+use muster_tasks::view::robot_of;
 use muster_types::Task;
+use muster_types::robot_launch::RobotLaunch;
 use muster_types::task::Runtime;
 
 use crate::catalogs::Catalogs;
@@ -17,18 +22,40 @@ use crate::settings::Settings;
 /// The label that says which member of an array a task is.
 const INDEX: &str = "muster.dev/index";
 
+/// On a robot everything is relative to the directory of the attempt.
+const ROBOT_DIRECTORIES: [&str; 3] = [".", ".", "../../cache"];
+
 /// Directories of a pod: its own, what its containers share, and what outlives it (H55).
 const POD_DIRECTORIES: [&str; 3] = ["/addon", "/shared", "/cache"];
 
+/// What an attempt is made from besides its task.
+pub struct Place<'a> {
+    /// How attempts are made.
+    pub settings: &'a Settings,
+    /// What there is to select from.
+    pub catalogs: &'a Catalogs,
+    /// Its place in a trace, if there are traces.
+    pub traceparent: Option<String>,
+}
+
+/// What was decided with the start of a task.
+#[derive(Clone, Copy)]
+pub struct Chosen<'a> {
+    /// It was raised above its own priority.
+    pub lent: Option<&'a Lent>,
+    /// The robot it goes to.
+    pub robot: Option<&'a str>,
+}
+
 /// Makes the attempt of a task that was chosen, or ends the task if there is nothing it could run.
 pub fn start(
-    settings: &Settings,
-    catalogs: &Catalogs,
+    place: &Place<'_>,
     task: &mut Task,
-    lent: Option<&Lent>,
+    chosen: Chosen<'_>,
     now: Millis,
 ) -> Result<Option<Action>, Refused> {
-    let selection = match catalogs.select(task) {
+    let settings = place.settings;
+    let selection = match place.catalogs.select(task) {
         Ok(selection) => selection,
         Err(error) => {
             return progress::reject(task, error.reason(), &error.to_string(), now).map(|()| None);
@@ -36,16 +63,19 @@ pub fn start(
     };
     let addon = selection.addon.map(|addon| addon.metadata.name.as_str());
     let extensions: Vec<_> = selection.extensions.iter().map(|it| it.metadata.name.clone()).collect();
-    match render(settings, &selection, task, task.status.attempt + 1) {
+    match render(place, &selection, task, task.status.attempt + 1, chosen.robot) {
         Ok(launch) => {
-            let handle = progress::begin_attempt(task, lent, addon, &extensions, now)?;
-            let runtime = runtime_of(settings, task.spec.runtime);
+            let handle = progress::begin_attempt(task, chosen.lent, addon, &extensions, now)?;
+            let runtime = runtime_of(settings, task.spec.stated_runtime());
             if let Some(attempt) = task.status.attempts.last_mut() {
                 attempt.runtime = Some(runtime);
             }
             if let Some(pods) = settings.pods.as_ref().filter(|_| runtime == Runtime::Pod) {
                 let namespace = pods.namespace.as_ref().unwrap_or(&task.metadata.namespace);
                 task.status.pod = format!("{namespace}/{}", handle.pod_name());
+            }
+            if let Some(robot) = chosen.robot {
+                dispatch(task, robot);
             }
             Ok(Some(Action::Start(Box::new(launch))))
         }
@@ -54,9 +84,9 @@ pub fn start(
 }
 
 /// The current attempt of a task once more, as it was committed; `None` if what it was made from is gone.
-pub fn render_again(settings: &Settings, catalogs: &Catalogs, task: &Task) -> Option<Launch> {
-    let selection = catalogs.select(task).ok()?;
-    render(settings, &selection, task, task.status.attempt).ok()
+pub fn render_again(place: &Place<'_>, task: &Task) -> Option<Launch> {
+    let selection = place.catalogs.select(task).ok()?;
+    render(place, &selection, task, task.status.attempt, robot_of(task).as_deref()).ok()
 }
 
 /// Where a task runs.
@@ -65,32 +95,72 @@ pub fn runtime_of(settings: &Settings, stated: Option<Runtime>) -> Runtime {
 }
 
 fn render(
-    settings: &Settings,
+    place: &Place<'_>,
     selection: &Selection<'_>,
     task: &Task,
     attempt: u32,
+    robot: Option<&str>,
 ) -> Result<Launch, RenderError> {
-    let runtime = runtime_of(settings, task.spec.runtime);
+    let settings = place.settings;
+    let runtime = runtime_of(settings, task.spec.stated_runtime());
+    let robots = settings.robots.as_ref().filter(|_| robot.is_some());
     let own = format!("{}/{}-{attempt}/work", settings.work_root, task.metadata.uid);
     let cache = format!("{}/cache", settings.work_root);
     let pods = settings.pods.as_ref().filter(|_| runtime == Runtime::Pod);
-    let [addon_home, shared_path, cache_path] =
-        if pods.is_some() { POD_DIRECTORIES } else { [&*own, &*own, &*cache] };
+    let [addon_home, shared_path, cache_path] = match (pods, robots) {
+        (Some(_), _) => POD_DIRECTORIES,
+        (None, Some(_)) => ROBOT_DIRECTORIES,
+        (None, None) => [&*own, &*own, &*cache],
+    };
     let token = settings.mint.token(task, attempt);
-    render_attempt(&Order {
+    let base_env: &[_] = match (pods, robots) {
+        (Some(pods), _) => &pods.base_env,
+        // A robot has its own.
+        (None, Some(_)) => &[],
+        (None, None) => &settings.base_env,
+    };
+    let base_env = match &place.traceparent {
+        None => Cow::Borrowed(base_env),
+        Some(it) => Cow::Owned([base_env, &[("TRACEPARENT".to_owned(), it.clone())]].concat()),
+    };
+    let mut launch = render_attempt(&Order {
         runtime,
         attempt,
         task,
         selection,
         contract: Contract {
-            url: pods.map_or(&settings.url, |pods| &pods.url),
+            url: pods.map(|pods| &pods.url).or(robots.map(|robots| &robots.url)).unwrap_or(&settings.url),
             token: &token,
             addon_home,
             shared_path,
             cache_path,
         },
-        base_env: pods.map_or(&settings.base_env, |pods| &pods.base_env),
+        base_env: &base_env,
         index: task.metadata.labels.get(INDEX).and_then(|index| index.parse().ok()),
         kill_timeout: settings.kill_timeout,
-    })
+    })?;
+    launch.robot = robot.map(|robot| {
+        Box::new(RobotLaunch {
+            robot: robot.to_owned(),
+            task: format!("{}/{}", task.metadata.namespace, task.metadata.name),
+            artifacts: task.spec.artifacts.clone(),
+            stop_after_silence: task
+                .spec
+                .disconnect
+                .and_then(|policy| policy.stop_on_client_after)
+                .map(muster_types::Duration::as_std),
+        })
+    });
+    Ok(launch)
+}
+
+/// Writes down where an attempt goes. The task cannot be deleted before the robot has let go of it.
+fn dispatch(task: &mut Task, robot: &str) {
+    if let Some(attempt) = task.status.attempts.last_mut() {
+        robot.clone_into(&mut attempt.robot);
+    }
+    task.status.message = format!("Dispatching to {robot}");
+    if !is_held_by_robot(task) {
+        task.metadata.finalizers.push(ROBOT_FINALIZER.to_owned());
+    }
 }

@@ -202,6 +202,7 @@ mod tests {
             kill_timeout: Duration::ZERO,
             limits: Limits::default(),
             pod: None,
+            robot: None,
         }
     }
 

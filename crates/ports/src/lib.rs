@@ -21,3 +21,4 @@ pub mod publisher;
 pub mod runtime;
 pub mod store;
 pub mod telemetry;
+pub mod traces;

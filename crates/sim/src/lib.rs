@@ -4,7 +4,9 @@
 //! went wrong. Is not: a place for rules; it watches from outside, with its own and simpler idea of what must hold.
 
 mod dice;
+mod fake_fleet;
 mod fake_runtime;
+pub mod fleet;
 pub mod resources;
 pub mod schedules;
 mod watchers;

@@ -1,6 +1,8 @@
 //! One seed, played: tasks are asked for, canceled and deleted, attempts live and die, news is late, doubled or lost, the
 //! clock jumps, and the server crashes between any two cycles.
 
+mod pipelines;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +10,7 @@ use std::time::Duration;
 use muster_engine::engine::{Engine, Outside};
 use muster_engine::files::{Files, Keeper};
 use muster_engine::settings::{Ahead, Mint, Settings};
+use muster_engine::workflows::Workflows;
 use muster_ports::blobs::MemoryBlobs;
 use muster_ports::clock::{Clock, ManualClock, Millis};
 use muster_ports::runtime::Fact;
@@ -15,6 +18,7 @@ use muster_ports::store::{
     Batch, Draft, History, Key, MemoryLog, Precondition, ResourceName, Store, Watch, WatchScope, Write,
 };
 use muster_ports::telemetry::Telemetry;
+use muster_ports::traces::Tracer;
 use muster_tasks::capacity::Capacity;
 use muster_tasks::reap::ReapSettings;
 use muster_tasks::settings::{Rule, Settings as QueueSettings};
@@ -58,11 +62,16 @@ struct World {
     store: Store,
     runtime: FakeRuntime,
     engine: Engine,
+    workflows: Workflows,
     without: Option<Rule>,
     /// Tasks that have not ended, as they are stored, by uid.
     known: BTreeMap<String, Task>,
     /// How the others ended.
     ended: BTreeMap<String, State>,
+    /// Uids of all tasks ever made, by name.
+    names: BTreeMap<String, String>,
+    /// Names of all groups ever made.
+    groups: Vec<String>,
     /// Tasks that were not deleted, and whether their files may be let go.
     files: BTreeMap<String, Released>,
     /// Attempts that may wait at the runtime.
@@ -86,9 +95,11 @@ pub async fn simulate(seed: u64, without: Option<Rule>) -> Result<Played, String
             return Err(format!("after {cycles} cycles tasks still wait: {}", world.unfinished()));
         }
         world.ask().await?;
+        world.ask_pipelines().await?;
         world.fault()?;
         world.deliver();
         world.cycle().await?;
+        world.step_groups().await?;
         world.clock.advance(i64::try_from(world.dice.below(1500)).unwrap_or(0));
     }
     Ok(world.played)
@@ -103,7 +114,7 @@ impl World {
         let mut dice = Dice::new(seed);
         let ahead = u32::try_from(dice.below(4)).unwrap_or(0);
         let (store, engine) = open(&log, &clock, &runtime, without, ahead)?;
-        let watch = follow(&store)?;
+        let (watch, workflows) = (follow(&store)?, open_groups(&store, &clock)?);
         let (known, ended, underway, played) =
             (BTreeMap::new(), BTreeMap::new(), Vec::new(), Played::default());
         Ok(Self {
@@ -113,9 +124,12 @@ impl World {
             store,
             runtime,
             engine,
+            workflows,
             without,
             known,
             ended,
+            names: BTreeMap::new(),
+            groups: Vec::new(),
             files: BTreeMap::new(),
             ahead,
             watch,
@@ -228,6 +242,7 @@ impl World {
         self.look()?;
         (self.store, self.engine) = open(&self.log, &self.clock, &self.runtime, self.without, self.ahead)?;
         self.watch = follow(&self.store)?;
+        self.workflows = open_groups(&self.store, &self.clock)?;
         Ok(())
     }
 
@@ -260,8 +275,10 @@ impl World {
         self.played.attempts += u32::try_from(started.len()).unwrap_or(u32::MAX);
         let mut wrong = check_live(&after, &self.runtime.live(), self.ahead as usize);
         wrong.extend(check_removed(&self.files, &self.runtime.take_removed()));
-        wrong.extend(check_started(self.latest.to_timestamp(), &before, &after, &started));
+        let offered = pipelines::with_submitted(&before, &after);
+        wrong.extend(check_started(self.latest.to_timestamp(), &offered, &after, &started));
         wrong.extend(check_history(&before, &after));
+        wrong.extend(self.check_pipelines(&before, &after, &started)?);
         wrong.extend(self.check_preempted(&before, &after));
         wrong.extend(self.runtime.started_twice().iter().map(|handle| format!("{handle} was started twice")));
         let pictures =
@@ -308,6 +325,7 @@ impl World {
                 }
                 continue;
             }
+            self.names.insert(task.metadata.name.clone(), uid.clone());
             let released = if task.status.released.is_some() { Released::Yes } else { Released::No };
             self.files.insert(uid.clone(), released);
             if let Some(end) = self.ended.get(&uid).filter(|end| **end != state) {
@@ -361,6 +379,10 @@ fn follow(store: &Store) -> Result<Watch, String> {
     store.watch(tasks, store.revision()).map_err(|error| error.to_string())
 }
 
+fn open_groups(store: &Store, clock: &ManualClock) -> Result<Workflows, String> {
+    Workflows::new(store.clone(), Arc::new(clock.clone())).map_err(|error| error.to_string())
+}
+
 fn open(
     log: &MemoryLog,
     clock: &ManualClock,
@@ -374,6 +396,7 @@ fn open(
         queue: QueueSettings { without, ..QueueSettings::default() },
         reap: ReapSettings { succeeded: 3600, failed: 1800, keep_failed: 60, ..ReapSettings::default() },
         pods: None,
+        robots: None,
         processes: Capacity {
             slots: u32::try_from(SLOTS).unwrap_or(u32::MAX),
             cpu_millis: None,
@@ -395,6 +418,7 @@ fn open(
         blobs,
         clock: Arc::new(clock.clone()),
         telemetry: Telemetry::default(),
+        tracer: Tracer::default(),
     };
     let engine = Engine::new(settings, outside, files);
     Ok((store, engine.map_err(|error| error.to_string())?))

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::millis::Millis;
 use crate::pod_launch::PodLaunch;
+use crate::robot_launch::RobotLaunch;
 
 /// Names one attempt at one task, for ever.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -49,6 +50,9 @@ pub struct Launch {
     /// What a pod needs to know besides; nothing for other runtimes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod: Option<Box<PodLaunch>>,
+    /// What a robot needs to know besides; nothing for other runtimes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub robot: Option<Box<RobotLaunch>>,
 }
 
 /// One program of an attempt.

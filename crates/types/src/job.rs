@@ -119,6 +119,11 @@ impl JobGroup {
             policy: this.policy,
             data: this.data,
             robot_selector: this.robot_selector,
+            constraints: this.constraints,
+            affinity: this.affinity,
+            restart: this.restart,
+            reschedule: this.reschedule,
+            disconnect: this.disconnect,
             suspend: this.suspend,
             cancel: this.cancel,
         }

@@ -13,6 +13,9 @@ use crate::timestamp::Timestamp;
 /// Labels and annotations.
 pub type StringMap = BTreeMap<String, String>;
 
+/// Annotation with the trace and span of whoever submitted a task, or what makes tasks.
+pub const TRACEPARENT: &str = "muster.dev/traceparent";
+
 /// What every object carries beside its spec and status.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]

@@ -293,8 +293,8 @@ mod tests {
     fn a_task_has_the_fields_of_the_design() {
         let schema = openapi_schema::<TaskSpec>();
         let mut fields = "kind addon container containers name extensions subject data priority policy ttl suspend \
-            cancel timeout killTimeout retry retention locator runtime robotSelector targetRobot driver config \
-            resources pod artifacts"
+            cancel timeout killTimeout retry retention locator runtime robotSelector targetRobot constraints affinity \
+            restart reschedule disconnect driver config resources pod artifacts"
             .split_whitespace()
             .collect::<Vec<_>>();
         fields.sort_unstable();
@@ -321,7 +321,8 @@ mod tests {
             &json!({
                 "type": "string",
                 "enum": ["process", "pod", "robot"],
-                "description": "Where attempts run. Default: a setting of the server.\n\
+                "description": "Where attempts run. Default: on a robot if robotSelector, targetRobot or constraints are set, else \
+                    a setting of the server.\n\
                     - process: A process on the server's machine.\n\
                     - pod: A pod in the Kubernetes cluster.\n\
                     - robot: A robot of the fleet.",

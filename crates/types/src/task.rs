@@ -13,6 +13,8 @@ use crate::duration::Duration;
 use crate::metadata::{OwnerReference, StringMap, is_default, null_is_default};
 use crate::names::Names;
 use crate::object::{Object, Resource};
+use crate::placement::{Affinity, Constraint};
+use crate::recovery::{Disconnect, Reschedule, Restart};
 use crate::task_status::{State, TaskStatus};
 
 /// A unit of work.
@@ -112,7 +114,8 @@ pub struct TaskSpec {
     /// Any text to find the task by.
     #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
     pub locator: String,
-    /// Where attempts run. Default: a setting of the server.
+    /// Where attempts run. Default: on a robot if robotSelector, targetRobot or constraints are set, else a setting of the
+    /// server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runtime: Option<Runtime>,
     /// Labels a robot must have to be given this task. Default: any robot.
@@ -121,6 +124,22 @@ pub struct TaskSpec {
     /// Name of the one robot this task must run on. Default: any robot that is selected.
     #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
     pub target_robot: String,
+    /// What must hold of a robot to be given this task.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub constraints: Vec<Constraint>,
+    /// Where it goes relative to tasks of other groups, and which robot is preferred.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub affinity: Option<Affinity>,
+    /// When an attempt that failed is followed by another. Default: what retry says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restart: Option<Restart>,
+    /// When an attempt is made elsewhere, because its robot was lost or restarts are used up. Default: what retry says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reschedule: Option<Reschedule>,
+    /// What happens while the robot of an attempt cannot be reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disconnect: Option<Disconnect>,
     /// How processes and robots run the program. Default: exec.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driver: Option<Driver>,
@@ -139,6 +158,14 @@ pub struct TaskSpec {
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub artifacts: Vec<Artifact>,
+}
+
+impl TaskSpec {
+    /// Where attempts run, if that is said: a task that asks for a robot runs on one.
+    pub fn stated_runtime(&self) -> Option<Runtime> {
+        let names_robots = !self.robot_selector.is_empty() || !self.target_robot.is_empty();
+        self.runtime.or((names_robots || !self.constraints.is_empty()).then_some(Runtime::Robot))
+    }
 }
 
 /// What a task is about.
@@ -318,6 +345,11 @@ mod tests {
             "runtime": "process",
             "robotSelector": {"zone": "a"},
             "targetRobot": "r1",
+            "constraints": [{"attribute": "device.cpus", "operator": ">=", "value": "4"}],
+            "affinity": {"with": ["a"], "apart": ["b"], "prefer": "binPack"},
+            "restart": {"attempts": 2, "interval": "10m", "delay": "5s", "mode": "delay"},
+            "reschedule": {"attempts": 3, "interval": "1h", "delay": "30s", "delayFunction": "fibonacci", "maxDelay": "10m", "unlimited": true},
+            "disconnect": {"lostAfter": "30s", "stopOnClientAfter": "1m"},
             "driver": "exec",
             "config": {"any": ["thing"]},
             "resources": {"cpu": "500m", "memory": "256Mi"},

@@ -98,6 +98,22 @@ macro_rules! group_spec {
                 deserialize_with = "crate::metadata::null_is_default"
             )]
             pub robot_selector: $crate::metadata::StringMap,
+            /// What must hold of a robot to be given tasks that have no constraints themselves.
+            #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::metadata::null_is_default")]
+            #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+            pub constraints: Vec<$crate::placement::Constraint>,
+            /// Affinity of tasks that have none.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub affinity: Option<$crate::placement::Affinity>,
+            /// Restart policy of tasks that have none.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub restart: Option<$crate::recovery::Restart>,
+            /// Reschedule policy of tasks that have none.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub reschedule: Option<$crate::recovery::Reschedule>,
+            /// Disconnect policy of tasks that have none.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub disconnect: Option<$crate::recovery::Disconnect>,
             /// True if nothing more is to be submitted; what was submitted goes on. Default: false.
             #[serde(
                 skip_serializing_if = "crate::metadata::is_default",
@@ -212,7 +228,10 @@ mod tests {
                 "mode": "replicas", "count": 3, "parallelism": 2,
                 "tasks": [{"name": "one", "metadata": {"labels": {"a": "b"}}, "spec": {"container": {"command": ["true"]}}}],
                 "kind": "k", "addon": "a", "extensions": ["e"], "priority": 4, "policy": {"isolated": true},
-                "data": {"a": 1}, "robotSelector": {"zone": "a"}, "suspend": true, "cancel": true,
+                "data": {"a": 1}, "robotSelector": {"zone": "a"},
+                "constraints": [{"attribute": "label.arm", "value": "left"}], "affinity": {"apart": ["a"]},
+                "restart": {"attempts": 1}, "reschedule": {"unlimited": true}, "disconnect": {"lostAfter": "1m"},
+                "suspend": true, "cancel": true,
             },
             "status": {
                 "state": "Running", "counts": {"running": 1, "succeeded": 2}, "total": 3, "made": 3, "gone": {"succeeded": 1},

@@ -294,6 +294,9 @@ pub struct WaitingFor {
     /// What must happen first, in a sentence.
     #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
     pub message: String,
+    /// `namespace/name` of the task that must end first, if it is one.
+    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
+    pub task: String,
 }
 
 #[cfg(test)]

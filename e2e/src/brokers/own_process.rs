@@ -37,6 +37,11 @@ impl OwnProcess {
         assert!(self.is_alive(), "it ended; it said:\n{}", fs::read_to_string(&self.log).unwrap_or_default());
     }
 
+    /// The process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Ends it at once.
     pub fn kill(&mut self) {
         end(&mut self.child);

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use muster_e2e::agent::Agent;
+use muster_e2e::brokers::free_port;
 use muster_e2e::wait::{SOON, wait_for};
 use serde_json::json;
 
@@ -100,6 +102,28 @@ fn a_task_shows_why_it_waits_then_its_log_then_how_it_ended() {
 }
 
 #[test]
+fn a_task_that_waits_names_what_it_waits_for_and_what_that_waits_for() {
+    let world = World::new();
+    for (kind, needs) in [("dig", vec![]), ("pour", vec!["dig"]), ("build", vec!["pour"])] {
+        world.make("taskkinds", "TaskKind", kind, &json!({"dependencies": needs}));
+    }
+    for kind in ["dig", "pour", "build"] {
+        let spec = json!({
+            "kind": kind, "subject": {"kind": "Application", "name": "house"},
+            "container": {"command": ["sleep", "600"]},
+        });
+        world.make("tasks", "Task", &format!("{kind}-it"), &spec);
+    }
+    world.wait_for_state("tasks/dig-it", "Running");
+    world.go("tasks/default/build-it");
+    world.browser.sees("ol.waits li:nth-child(1)", "waits for default/pour-it");
+    world.browser.sees("ol.waits li:nth-child(2)", "which waits for default/dig-it");
+    world.browser.sees("ol.waits li:nth-child(2)", "Running");
+    world.browser.click("ol.waits li:nth-child(2) a");
+    world.browser.sees("h1", "dig-it");
+}
+
+#[test]
 fn a_log_is_followed_line_by_line() {
     let world = World::new();
     world.task("counts", "n=0; while [ $n -lt 300 ]; do n=$((n+1)); echo line $n; sleep 0.1; done");
@@ -190,6 +214,19 @@ fn resources_and_sinks_have_their_pages() {
     world.go("resources");
     world.browser.sees("table.matrix", "desk");
     world.browser.sees("table.matrix thead", "bulb");
+    world.browser.click("table.matrix tbody a");
+    world.browser.sees("h1", "desk");
+    wait_for("both conditions are drawn over time", SOON, || {
+        world.browser.count("svg.timeline rect.Failed") == 2
+    });
+    let report = json!({
+        "adapter": "bulb", "observedGeneration": 1,
+        "conditions": (["Available", "Applied", "Health"].map(|it| json!({"type": it, "status": "True"}))),
+    });
+    let place = "/apis/resources.muster.dev/v1alpha1/namespaces/default/lamps/desk/statuses";
+    let answer = world.http.post(place, &report.to_string());
+    assert!((200..300).contains(&answer.code), "{}", answer.text());
+    wait_for("the turn is drawn", SOON, || world.browser.count("svg.timeline rect.Succeeded") == 2);
     world.go("sinks");
     world.browser.sees(".nothing", "Nobody is told");
     world.make("eventsinks", "EventSink", "book", &json!({"file": {"path": "book.jsonl"}}));
@@ -197,8 +234,33 @@ fn resources_and_sinks_have_their_pages() {
     world.browser.click("button[value=pause]");
     world.browser.sees(".said", "1 done");
     world.browser.sees("table button", "Resume");
+}
+
+#[test]
+fn robots_are_shown_as_they_are_and_drained_by_a_button() {
+    let port = free_port();
+    let world = World::with(&["--mqtt-listen", &format!("127.0.0.1:{port}"), "--robot-approval", "manual"]);
     world.go("robots");
-    world.browser.sees("h1", "Robots");
+    world.browser.sees(".nothing", "No robot has joined");
+    let (dir, token) = (tempfile::tempdir().unwrap(), world.server.new_token("join", "robot"));
+    let flags = ["--label", "zone=north", "--max-tasks", "3"];
+    let _robot = Agent::start("arm-1", &format!("mqtt://127.0.0.1:{port}"), &token, dir.path(), &flags);
+    world.browser.sees("article.robot h2", "arm-1");
+    world.browser.sees("article.robot .state", "Pending");
+    world.browser.sees("article.robot", "0 of 3 running");
+    world.browser.sees("article.robot .labels", "zone=north");
+    world.browser.click("button[value=approve]");
+    world.browser.sees("article.robot .state", "Online");
+    assert_eq!(world.browser.count("article.robot time"), 1, "when it was heard of");
+    let spec = json!({"runtime": "robot", "container": {"command": ["sleep", "600"]}});
+    world.make("tasks", "Task", "moves", &spec);
+    world.browser.sees("article.robot", "1 of 3 running");
+    world.browser.click("button[value=drain]");
+    world.browser.sees(".said", "1 done");
+    world.browser.sees("article.robot", "drained");
+    assert_eq!(world.stored("robots/arm-1")["spec"]["unschedulable"], true);
+    world.browser.click("button[value=undrain]");
+    wait_for("it is taken back", SOON, || world.stored("robots/arm-1")["spec"]["unschedulable"].is_null());
 }
 
 #[test]

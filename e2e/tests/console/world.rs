@@ -17,7 +17,12 @@ pub struct World {
 impl World {
     /// A server that runs two tasks at a time, looked at by its admin.
     pub fn new() -> Self {
-        let server = Server::start(&["--roles", "api,engine,relay,web", "--slots", "2"]);
+        Self::with(&[])
+    }
+
+    /// The same with further flags.
+    pub fn with(flags: &[&str]) -> Self {
+        let server = Server::start(&[&["--roles", "api,engine,relay,web", "--slots", "2"], flags].concat());
         let world = Self { browser: Browser::open(), http: server.http(), server };
         world.sign_in(&world.server.admin_token());
         world

@@ -15,6 +15,7 @@ fn api_resources_lists_every_kind_with_its_short_name() {
         ["jobs", "mjob", "muster.dev/v1alpha1", "true", "Job"],
         ["kubejobs", "mkj", "muster.dev/v1alpha1", "true", "KubeJob"],
         ["resourcetypes", "mrt", "muster.dev/v1alpha1", "false", "ResourceType"],
+        ["robots", "mrobot", "muster.dev/v1alpha1", "true", "Robot"],
         ["schedules", "msched", "muster.dev/v1alpha1", "true", "Schedule"],
         ["taskgroups", "mtg", "muster.dev/v1alpha1", "true", "TaskGroup"],
         ["taskkinds", "mtk", "muster.dev/v1alpha1", "true", "TaskKind"],
@@ -36,7 +37,7 @@ fn api_resources_wide_shows_verbs_and_category() {
 fn api_resources_can_be_chosen_by_category() {
     let listed = Kubectl::current().ok("api-resources --categories=muster -o name");
     let names: Vec<_> = listed.lines().collect();
-    assert_eq!(names.len(), 13, "{names:?}");
+    assert_eq!(names.len(), 14, "{names:?}");
     assert!(names.iter().all(|name| name.ends_with(".muster.dev")), "{names:?}");
 }
 

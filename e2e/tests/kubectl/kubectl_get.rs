@@ -242,6 +242,7 @@ fn get_of_every_kind_shows_its_own_columns() {
         ("TaskGroup", "{tasks: [{spec: {kind: analyzer}}]}".to_owned()),
         ("Job", "{taskGroups: [{name: a, tasks: [{spec: {kind: analyzer}}]}]}".to_owned()),
         ("EventSink", "{file: {path: a}}".to_owned()),
+        ("Robot", "{labels: {zone: a}}".to_owned()),
         ("KubeJob", "{jobName: a, jobUid: u, outcome: success}".to_owned()),
         ("Schedule", "{schedulePolicy: {timeSpec: R/PT1H}, template: {spec: {kind: analyzer}}}".to_owned()),
     ] {
@@ -260,6 +261,8 @@ fn get_of_every_kind_shows_its_own_columns() {
     );
     let sink = ["NAME", "SORT", "PROFILE", "CONNECTED", "CONFIRMED", "BACKLOG", "LAG", "AGE"];
     assert_eq!(columns(&heading("eventsinks")), sink);
+    let robot = ["NAME", "PHASE", "CONNECTED", "RUNNING", "SLOTS", "TAKES", "HEARTBEAT", "AGE"];
+    assert_eq!(columns(&heading("robots")), robot);
     assert_eq!(columns(&heading("kubejobs")), ["NAME", "JOB", "OUTCOME", "SAVED", "LOGS", "AGE"]);
     let schedule = ["NAME", "TIMES", "ZONE", "SUSPENDED", "ACTIVE", "LAST", "NEXT", "AGE"];
     assert_eq!(columns(&heading("schedules")), schedule);

@@ -14,7 +14,7 @@ fn with_two_tasks() -> Kubectl {
 #[test]
 fn api_resources_lists_every_kind() {
     let listed = Kubectl::old().ok("api-resources --api-group=muster.dev -o name");
-    assert_eq!(listed.lines().count(), 13, "{listed}");
+    assert_eq!(listed.lines().count(), 14, "{listed}");
     assert!(listed.contains("tasks.muster.dev\n"), "{listed}");
 }
 

@@ -198,6 +198,16 @@ Examples:
 
 A message that is sent again has the same id. Sinks are made with `muster apply`; see docs/reference/messages.md.";
 
+pub const ROBOT: &str = "\
+Examples:
+  muster robot token create                    a token that robots join with, shown once
+  muster robot list -l zone=a                  robots with a label, and how they stand
+  muster robot describe r1                     all about one of them
+  muster robot approve r1                      let it in, where robots are not let in by themselves
+  muster robot drain r1                        give it no new tasks (--undo gives it tasks again)
+
+On the robot: muster-agent --broker URL --token TOKEN --robot-id r1 --label zone=a. See docs/guides/robots.md.";
+
 pub const SCHEDULE: &str = "\
 Examples:
   muster schedule preview nightly                        the next 20 times, in its zone and in UTC (-c COUNT)

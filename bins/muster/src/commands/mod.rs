@@ -19,6 +19,7 @@ mod outcome;
 mod report;
 mod retry;
 mod retry_job;
+mod robot;
 mod run;
 mod schedule;
 mod session;
@@ -77,6 +78,7 @@ pub fn carry_out(globals: &Globals, command: Command) -> anyhow::Result<ExitCode
             Command::Delete(args) => delete::run(globals, &args).await,
             Command::Adapter(command) => adapter::run(globals, &command).await,
             Command::Schedule(command) => schedule::run(globals, &command).await,
+            Command::Robot(command) => robot::run(globals, command).await,
             Command::Sink(command) => sink::run(globals, command).await,
             Command::Store(command) => store::run(&command),
             Command::Kubeconfig(args) => kubeconfig::run(globals, &args),
@@ -92,6 +94,6 @@ pub fn start_logging(globals: &Globals) -> anyhow::Result<()> {
     let Some(wanted) = &globals.log else { return Ok(()) };
     let filter = EnvFilter::try_new(wanted)
         .with_context(|| format!("--log {wanted} is not a log filter; try --log debug"))?;
-    streams::start_logging(filter);
+    streams::start_logging(filter, globals.log_format);
     Ok(())
 }

@@ -8,6 +8,8 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use tracing_subscriber::EnvFilter;
 
+use crate::cli::LogFormat;
+
 /// Prints text, as it is.
 pub fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
@@ -30,9 +32,12 @@ pub fn note(line: impl Display) {
 }
 
 /// Logs to standard error, in colour if that is a terminal.
-pub fn start_logging(filter: EnvFilter) {
-    let colour = io::stderr().is_terminal();
-    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colour).with_writer(io::stderr).init();
+pub fn start_logging(filter: EnvFilter, format: LogFormat) {
+    let logging = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    match format {
+        LogFormat::Text => logging.with_ansi(io::stderr().is_terminal()).init(),
+        LogFormat::Json => logging.json().flatten_event(true).init(),
+    }
 }
 
 /// True if an error says that nobody reads what is printed.

@@ -79,6 +79,29 @@ fn the_hint_names_the_directory_if_it_is_not_the_usual_one() {
 }
 
 #[test]
+fn a_usual_port_of_robots_that_is_taken_keeps_nobody_from_starting() {
+    // Whoever has it has it: the port is taken either way.
+    let _taken = TcpListener::bind("127.0.0.1:1883");
+    let world = World::new();
+    let mut command = world.command(&["up", "--listen", "127.0.0.1:0", "--roles", "api,engine"]);
+    let server = crate::world::Running::start(command.env_remove("MUSTER_MQTT_LISTEN"));
+    server.wait_for("Stop with Ctrl-C.");
+    let said = |part: &str| while !server.note().contains(part) {};
+    said("choose an address with --mqtt-listen HOST:PORT");
+    assert_eq!(world.muster(&["get", "tasks"]).code, 0);
+}
+
+#[test]
+fn a_port_of_robots_that_was_asked_for_and_is_taken_is_an_error() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("there are free ports");
+    let address = taken.local_addr().expect("a listener has an address").to_string();
+    let flags = ["up", "--listen", "127.0.0.1:0", "--roles", "api,engine", "--mqtt-listen", &address];
+    let said = World::new().muster(&flags);
+    assert_eq!((said.code, said.out.as_str()), (1, ""), "{}", said.err);
+    assert!(said.err.contains(&format!("cannot listen for robots on {address}")), "{}", said.err);
+}
+
+#[test]
 fn flags_that_make_no_sense_are_refused() {
     let world = World::new();
     world.muster(&["up", "--tls-cert", "a"]).is_misuse("--tls-key <FILE>");

@@ -37,7 +37,7 @@ impl World {
         command.args(arguments).current_dir(self.home.path()).env_clear().stdin(Stdio::null());
         command.env("HOME", self.home.path()).env("PATH", "/usr/bin:/bin");
         // Tasks stay as the tests make them.
-        command.env("MUSTER_ROLES", "api");
+        command.env("MUSTER_ROLES", "api").env("MUSTER_MQTT_LISTEN", "off");
         command
     }
 

@@ -23,6 +23,8 @@ pub enum Role {
     Editor,
     /// Read objects.
     Viewer,
+    /// Lets robots join the fleet; opens nothing here.
+    Robot,
     /// One adapter: read managed resources, write what it has to say of them.
     Reporter,
     /// One attempt at one task: read it and its subject, write its report and its files. Nobody makes such a token by
@@ -36,7 +38,7 @@ pub enum Role {
 
 impl Role {
     /// The roles that tokens can be made for, strongest first.
-    pub const ALL: [Self; 4] = [Self::Admin, Self::Editor, Self::Viewer, Self::Reporter];
+    pub const ALL: [Self; 5] = [Self::Admin, Self::Editor, Self::Viewer, Self::Robot, Self::Reporter];
 }
 
 impl fmt::Display for Role {
@@ -45,6 +47,7 @@ impl fmt::Display for Role {
             Self::Admin => "admin",
             Self::Editor => "editor",
             Self::Viewer => "viewer",
+            Self::Robot => "robot",
             Self::Reporter => "reporter",
             Self::Addon => "addon",
             Self::Cluster => "cluster",
@@ -59,7 +62,7 @@ impl FromStr for Role {
         Self::ALL
             .into_iter()
             .find(|role| role.to_string() == text)
-            .ok_or_else(|| format!("\"{text}\" is not a role; use admin, editor, viewer or reporter"))
+            .ok_or_else(|| format!("\"{text}\" is not a role; use admin, editor, viewer, robot or reporter"))
     }
 }
 
@@ -132,7 +135,7 @@ pub fn allows(user: &User, ask: &Ask<'_>) -> bool {
         (Role::Viewer, _) => reads && ask.group != TOKENS_GROUP,
         (Role::Addon, Some(Bound::Attempt(bound))) => bound.allows(ask),
         (Role::Reporter, Some(Bound::Adapter(_))) => reporter_may(ask, reads),
-        (Role::Addon | Role::Reporter | Role::Cluster, _) => false,
+        (Role::Addon | Role::Reporter | Role::Cluster | Role::Robot, _) => false,
     }
 }
 
@@ -169,6 +172,7 @@ pub fn authorize(user: &User, ask: &Ask<'_>) -> Result<(), Refusal> {
     let advice = match user.role {
         Role::Addon => "the token of an attempt opens its own task, its subject and what it reports",
         Role::Reporter => "the token of a reporter opens managed resources and what its adapter says of them",
+        Role::Robot => "the token is for robots to join with; it opens nothing here",
         Role::Cluster => "the roles of the cluster decide",
         Role::Admin | Role::Editor | Role::Viewer => "ask an admin for a token with another role",
     };

@@ -107,7 +107,7 @@ impl Api {
             continuations: Continuations::default(),
             watches: Arc::new(Semaphore::new(settings.max_watches)),
             rates: Rates::new(settings.requests_per_second),
-            metrics: Metrics::default(),
+            metrics: Metrics::new(parts.telemetry.clone()),
             settings,
             shutdown,
             parts,

@@ -87,11 +87,8 @@ impl Api {
             Target::OldOpenApi => return Ok(openapi_v2::document(registry, headers)),
             Target::Metrics => {
                 self.authorize_path(user, "/metrics").await?;
-                self.metrics.watches.set(
-                    i64::try_from(self.settings.max_watches - self.watches.available_permits())
-                        .unwrap_or(i64::MAX),
-                );
-                let text = self.metrics.render(&self.store, &self.parts.telemetry);
+                let watches = self.settings.max_watches.saturating_sub(self.watches.available_permits());
+                let text = self.metrics.render(&self.store, watches);
                 let mut reply = respond::text(StatusCode::OK, text);
                 let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
                 reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));

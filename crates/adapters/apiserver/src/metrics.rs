@@ -1,110 +1,46 @@
-//! Numbers about the server, in the text form Prometheus reads.
+//! What the API server counts, and the text of `/metrics`.
 
 use muster_ports::store::Store;
 use muster_ports::telemetry::Telemetry;
-use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::Registry;
+use muster_ports::telemetry::catalog::{
+    COMPACTED, OBJECTS, REPORTS_IGNORED, REQUEST_SECONDS, REQUESTS, REQUESTS_REFUSED, REVISION, WATCHES,
+};
 
-/// The server's metrics.
-pub struct Metrics {
-    registry: Registry,
-    requests: Family<RequestLabels, Counter>,
-    durations: Family<VerbLabels, Histogram>,
-    refused: Family<ReasonLabels, Counter>,
-    reports_ignored: Family<WhyLabels, Counter>,
-    /// Open watches.
-    pub watches: Gauge,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct RequestLabels {
-    verb: String,
-    resource: String,
-    code: u16,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct VerbLabels {
-    verb: String,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct ReasonLabels {
-    reason: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct WhyLabels {
-    why: &'static str,
-}
-
-impl Default for Metrics {
-    fn default() -> Self {
-        let mut registry = Registry::default();
-        let requests = Family::default();
-        let durations: Family<VerbLabels, Histogram> =
-            Family::new_with_constructor(|| Histogram::new(exponential_buckets(0.000_25, 2.0, 16)));
-        let (refused, watches) = (Family::default(), Gauge::default());
-        registry.register("apiserver_request", "Requests by verb, resource and code", requests.clone());
-        registry.register(
-            "apiserver_request_duration_seconds",
-            "Time to answer, watches excepted",
-            durations.clone(),
-        );
-        registry.register("muster_requests_refused", "Requests turned away at the door", refused.clone());
-        registry.register("muster_watches", "Open watches", watches.clone());
-        let reports_ignored = Family::default();
-        registry.register(
-            "muster_reports_ignored",
-            "Reports that came too late, by an older attempt or after a later report",
-            reports_ignored.clone(),
-        );
-        Self { registry, requests, durations, refused, reports_ignored, watches }
-    }
-}
+/// The server's numbers.
+pub struct Metrics(Telemetry);
 
 impl Metrics {
+    /// Counts into these numbers.
+    pub fn new(telemetry: Telemetry) -> Self {
+        Self(telemetry)
+    }
+
     /// Counts an answered request.
     pub fn answered(&self, verb: &str, resource: &str, code: u16, seconds: f64) {
-        let (verb, resource) = (verb.to_owned(), resource.to_owned());
         if verb != "watch" {
-            self.durations.get_or_create(&VerbLabels { verb: verb.clone() }).observe(seconds);
+            self.0.observe(REQUEST_SECONDS, &[verb], seconds);
         }
-        self.requests.get_or_create(&RequestLabels { verb, resource, code }).inc();
+        self.0.count(REQUESTS, &[verb, resource, &code.to_string()], 1);
     }
 
     /// Counts a request that did not get past the door.
     pub fn turned_away(&self, reason: &'static str) {
-        self.refused.get_or_create(&ReasonLabels { reason }).inc();
+        self.0.count(REQUESTS_REFUSED, &[reason], 1);
     }
 
     /// Counts a report that came too late.
     pub fn report_ignored(&self, why: &'static str) {
-        self.reports_ignored.get_or_create(&WhyLabels { why }).inc();
+        self.0.count(REPORTS_IGNORED, &[why], 1);
     }
 
     /// The text of `/metrics`.
-    pub fn render(&self, store: &Store, others: &Telemetry) -> String {
-        let mut text = String::new();
-        if let Err(error) = encode(&mut text, &self.registry) {
-            tracing::warn!(%error, "metrics cannot be rendered");
+    pub fn render(&self, store: &Store, watches: usize) -> String {
+        self.0.set(WATCHES, &[], u64::try_from(watches).unwrap_or(u64::MAX));
+        self.0.set(REVISION, &[], store.revision().0);
+        self.0.set(COMPACTED, &[], store.compacted().0);
+        for (resource, count) in store.counts() {
+            self.0.set(OBJECTS, &[resource.as_str()], u64::try_from(count).unwrap_or(u64::MAX));
         }
-        text.truncate(text.rfind("# EOF").unwrap_or(text.len()));
-        for (name, value) in [("revision", store.revision()), ("compacted_revision", store.compacted())] {
-            text += &format!("# TYPE muster_store_{name} gauge\nmuster_store_{name} {value}\n");
-        }
-        text += "# TYPE muster_store_objects gauge\n";
-        let mut counts = store.counts();
-        counts.sort();
-        for (resource, count) in counts {
-            text += &format!("muster_store_objects{{resource=\"{}\"}} {count}\n", resource.as_str());
-        }
-        others.render(&mut text);
-        text + "# EOF\n"
+        self.0.render()
     }
 }

@@ -106,7 +106,7 @@ fn may_reach(user: &User, verb: &str, path: &str) -> bool {
     match user.role {
         Role::Admin => true,
         Role::Editor | Role::Viewer => verb == "get",
-        Role::Addon | Role::Reporter => verb == "get" && !path.starts_with("/metrics"),
+        Role::Addon | Role::Reporter | Role::Robot => verb == "get" && !path.starts_with("/metrics"),
         Role::Cluster => false,
     }
 }
@@ -121,7 +121,7 @@ fn rules(user: &User, body: &Value) -> Value {
         (Role::Viewer, _) => everything(&["get", "list", "watch"]),
         (Role::Addon, Some(Bound::Attempt(bound))) => rules_of_addon(bound, body),
         (Role::Reporter, Some(Bound::Adapter(_))) => rules_of_reporter(),
-        (Role::Addon | Role::Reporter | Role::Cluster, _) => json!([]),
+        (Role::Addon | Role::Reporter | Role::Cluster | Role::Robot, _) => json!([]),
     };
     let mut answer = body.clone();
     answer["status"] = json!({

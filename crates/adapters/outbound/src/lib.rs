@@ -1,6 +1,6 @@
-//! What adapters of managed resources do outside: calls of URLs, manifests applied to a cluster.
+//! What the server does outside besides tasks and messages: calls of URLs, manifests applied to a cluster, traces sent.
 //!
-//! Is: [`LiveOutbound`], which does each thing it is told once and reports what came of it. Is not: a place for decisions;
+//! Is: [`LiveOutbound`], which does each thing it is told once and reports what came of it, and [`Otlp`], which sends spans. Is not: a place for decisions;
 //! what an answer means is decided by whoever asked.
 
 #![warn(missing_docs)]
@@ -8,5 +8,7 @@
 mod cluster;
 mod http;
 mod live_outbound;
+mod otlp;
 
 pub use live_outbound::LiveOutbound;
+pub use otlp::Otlp;

@@ -286,6 +286,7 @@ pub(crate) mod tests {
                 containers: vec![more("a:1"), more("j:1")],
                 overrides: vec![],
             })),
+            robot: None,
         }
     }
 

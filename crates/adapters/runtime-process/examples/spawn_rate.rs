@@ -130,6 +130,7 @@ fn launch(round: usize, index: usize) -> Launch {
         kill_timeout: Duration::from_secs(10),
         limits: Limits::default(),
         pod: None,
+        robot: None,
     }
 }
 

@@ -89,6 +89,7 @@ async fn one(visit: &Visit, form: &Query, kind: &str, verb: &str, path: &str) ->
         ("schedules" | "jobs" | "eventsinks", "resume") => {
             visit.patch(&place, &json!({"spec": {"suspend": false}})).await
         }
+        ("robots", "approve") => visit.patch(&place, &json!({"spec": {"approved": true}})).await,
         ("robots", "drain") => visit.patch(&place, &json!({"spec": {"unschedulable": true}})).await,
         ("robots", "undrain") => visit.patch(&place, &json!({"spec": {"unschedulable": false}})).await,
         ("schedules", "run") => return run(visit, path, &[]).await,

@@ -3,6 +3,7 @@
 mod job;
 mod jobs;
 mod overview;
+mod resource;
 mod resources;
 mod robots;
 mod schedule;
@@ -36,6 +37,7 @@ async fn find(visit: &Visit) -> Option<Page> {
         ["schedules", namespace, name] => schedule::page(visit, namespace, name),
         ["robots"] => Some(robots::page(visit)),
         ["resources"] => Some(resources::page(visit)),
+        ["resources", plural, namespace, name] => resource::page(visit, plural, namespace, name),
         ["sinks"] => Some(sinks::page(visit)),
         ["submit", "form"] if visit.may_write() => Some(submit::form_page(visit).await),
         ["submit"] if visit.may_write() => Some(submit::page(&submit::Draft::of(visit))),

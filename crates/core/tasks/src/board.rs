@@ -16,12 +16,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use muster_types::State;
+use muster_types::placement::Demand;
 use muster_types::task::Runtime;
 
 use crate::capacity::{Capacity, Guard, Rooms};
 use crate::group::{Group, GroupId, GroupKey, Rank, Slot};
 use crate::kinds::KindGraph;
 use crate::names::Names;
+use crate::places::Unplaced;
 use crate::settings::{Rule, Settings};
 use crate::stuck::Stuck;
 use crate::view::{Need, TaskView};
@@ -42,6 +44,10 @@ pub(crate) struct Entry {
     pub preempt_exempt: bool,
     /// Its attempt was told to end.
     pub stopping: bool,
+    /// Its kind, by number.
+    pub kind: u32,
+    /// What it asks of a robot.
+    pub demand: Option<Arc<Demand>>,
 }
 
 /// Where a task stands, as far as starting goes.
@@ -65,6 +71,17 @@ impl Phase {
     pub fn is_active(self) -> bool {
         matches!(self, Self::Chosen | Self::Pending | Self::Running)
     }
+
+    /// The state it is counted in.
+    fn state(self) -> State {
+        match self {
+            Self::Waiting(state) => state,
+            Self::Resting(_) => State::Postponed,
+            Self::Unfit => State::QuotaBlocked,
+            Self::Chosen | Self::Pending => State::Pending,
+            Self::Running => State::Running,
+        }
+    }
 }
 
 /// Every task that has not ended.
@@ -80,6 +97,8 @@ pub struct Board {
     /// The groups of those tasks, by uid.
     outcome_groups: BTreeMap<u128, GroupId>,
     pub(crate) names: Names,
+    /// How many tasks there are of a kind in a state.
+    census: BTreeMap<(u32, State), usize>,
     slots: BTreeMap<u128, Slot>,
     entries: Vec<Option<Entry>>,
     vacant: Vec<Slot>,
@@ -100,6 +119,12 @@ pub struct Board {
     /// Tasks that ask for more than there is.
     unfit: BTreeSet<Slot>,
     pub(crate) rooms: Rooms,
+    /// What is asked of robots, numbered from 1.
+    demands: BTreeMap<Arc<Demand>, u32>,
+    /// Why no robot was found, by what was asked for.
+    pub(crate) unplaced: BTreeMap<Arc<Demand>, Unplaced>,
+    /// Offered tasks by runtime.
+    pub(crate) offers: [u32; 3],
     /// Isolated tasks with an attempt.
     pub(crate) isolated_active: u32,
     /// Tasks nobody has said yet why they wait; bounded.
@@ -128,6 +153,7 @@ impl Board {
             outcomes: BTreeMap::new(),
             outcome_groups: BTreeMap::new(),
             names: Names::default(),
+            census: BTreeMap::new(),
             slots: BTreeMap::new(),
             entries: Vec::new(),
             vacant: Vec::new(),
@@ -141,6 +167,9 @@ impl Board {
             stuck: BTreeMap::new(),
             unfit: BTreeSet::new(),
             rooms: Rooms::new(capacity),
+            demands: BTreeMap::new(),
+            unplaced: BTreeMap::new(),
+            offers: [0; 3],
             isolated_active: 0,
             unexplained: VecDeque::new(),
         }
@@ -176,6 +205,8 @@ impl Board {
             preempt_enabled: task.preempt_enabled,
             preempt_exempt: task.preempt_exempt,
             stopping: task.stopping,
+            kind: self.names.intern(&task.kind),
+            demand: task.demand.clone(),
         };
         let slot = self.vacant.pop().unwrap_or_else(|| {
             self.entries.push(None);
@@ -267,15 +298,9 @@ impl Board {
         self.rooms.of(runtime).taken
     }
 
-    /// How many tasks stand where: with an attempt, first of their group, resting, asking for more than there is, and all.
-    pub fn census(&self) -> [(&'static str, usize); 5] {
-        [
-            ("active", self.rooms.taken() as usize),
-            ("offered", self.offered.len()),
-            ("resting", self.resting.len()),
-            ("unfit", self.unfit.len()),
-            ("all", self.slots.len()),
-        ]
+    /// How many tasks there are: of which kind, in which state.
+    pub fn census(&self) -> impl Iterator<Item = (&str, State, usize)> {
+        self.census.iter().map(|((kind, state), count)| (self.names.get(*kind), *state, *count))
     }
 
     /// Where the tasks are stored that have an attempt.
@@ -338,6 +363,7 @@ impl Board {
                 runtime: u8::try_from(number).unwrap_or(u8::MAX),
                 cpu: task.need.cpu_millis > 0,
                 memory: task.need.memory > 0,
+                demand: task.demand.as_ref().map_or(0, |demand| self.number_of(demand)),
             }
         } else {
             let subject = self.names.intern(&qualified(task, &task.subject));
@@ -357,8 +383,14 @@ impl Board {
         id
     }
 
+    fn number_of(&mut self, demand: &Arc<Demand>) -> u32 {
+        let next = u32::try_from(self.demands.len()).unwrap_or(u32::MAX).saturating_add(1);
+        *self.demands.entry(demand.clone()).or_insert(next)
+    }
+
     /// Puts an entry into the indexes of its phase.
     fn put(&mut self, slot: Slot, entry: Entry) {
+        *self.census.entry((entry.kind, entry.phase.state())).or_insert(0) += 1;
         let group = &mut self.groups[entry.group as usize];
         match entry.phase {
             Phase::Waiting(_) => group.add(entry.priority, entry.uid, slot),
@@ -391,6 +423,13 @@ impl Board {
     /// Takes an entry out of the indexes of its phase.
     fn take(&mut self, slot: Slot) -> Option<Entry> {
         let entry = self.entries.get_mut(slot as usize)?.take()?;
+        let counted = (entry.kind, entry.phase.state());
+        if let Some(count) = self.census.get_mut(&counted) {
+            *count -= 1;
+            if *count == 0 {
+                self.census.remove(&counted);
+            }
+        }
         let group = &mut self.groups[entry.group as usize];
         match entry.phase {
             Phase::Waiting(_) => group.remove(entry.priority, entry.uid, slot),
@@ -484,8 +523,14 @@ impl Board {
         if let Some(rank) = current {
             self.offered.remove(&rank);
         }
+        if let Some(before) = self.groups[group as usize].offered_on.take() {
+            self.offers[crate::capacity::index(before)] -= 1;
+        }
         if let Some(rank) = offer {
             self.offered.insert(rank, group);
+            let runtime = self.entry(rank.2).map_or(self.settings.default_runtime, |entry| entry.runtime);
+            self.offers[crate::capacity::index(runtime)] += 1;
+            self.groups[group as usize].offered_on = Some(runtime);
         }
         self.groups[group as usize].offered = offer;
     }

@@ -4,10 +4,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use muster_types::container::Resources;
+use muster_types::metadata::StringMap;
 use muster_types::task::{Policy, Runtime, Ttl};
 use muster_types::task_status::Stopping;
 use muster_types::{Duration, State, Task, Timestamp};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::reap::Life;
 use crate::view::{TaskView, need_of, parse_uid, state_of};
@@ -31,6 +33,8 @@ pub struct Brief {
     pub generation: i64,
     /// Time its attempts have to end.
     pub kill_timeout: Option<Duration>,
+    /// It cannot be deleted before its robot has let go of it.
+    pub held_by_robot: bool,
 }
 
 impl Brief {
@@ -38,6 +42,10 @@ impl Brief {
     pub fn read(json: &[u8], path: Arc<str>) -> Option<Self> {
         let task: Stored<'_> = serde_json::from_slice(json).ok()?;
         let (metadata, spec, status) = (task.metadata, task.spec, task.status);
+        if spec.names_robots() {
+            // What is asked of a robot is in many fields, and there are never a million of those.
+            return Self::of(&serde_json::from_slice(json).ok()?, path);
+        }
         let state = status.state.unwrap_or(if spec.suspend { State::Created } else { State::Ready });
         let second = |time: Option<Timestamp>| time.map(Timestamp::as_second);
         let created = second(metadata.creation_timestamp).unwrap_or(0);
@@ -60,6 +68,8 @@ impl Brief {
             preempt_exempt: spec.policy.preempt_exempt,
             stopping: status.stopping.is_some(),
             rest_until: second(status.rest_until).unwrap_or(0),
+            demand: None,
+            robot: None,
         };
         let life = Life {
             state,
@@ -80,6 +90,7 @@ impl Brief {
             suspended: spec.suspend,
             generation: metadata.generation,
             kill_timeout: spec.kill_timeout,
+            held_by_robot: false,
         })
     }
 
@@ -94,6 +105,7 @@ impl Brief {
             suspended: task.spec.suspend,
             generation: task.metadata.generation,
             kill_timeout: task.spec.kill_timeout,
+            held_by_robot: is_held_by_robot(task),
         })
     }
 
@@ -101,6 +113,14 @@ impl Brief {
     pub fn has_attempt(&self) -> bool {
         matches!(self.view.state, State::Pending | State::Running)
     }
+}
+
+/// What keeps a task whose attempt is on a robot from being deleted before that has ended.
+pub const ROBOT_FINALIZER: &str = "muster.dev/robot";
+
+/// True if a task cannot be deleted before its robot has let go of it.
+pub fn is_held_by_robot(task: &Task) -> bool {
+    task.metadata.finalizers.iter().any(|name| name == ROBOT_FINALIZER)
 }
 
 /// True if a task has an attempt that has not ended.
@@ -145,7 +165,18 @@ struct Spec<'a> {
     cancel: bool,
     kill_timeout: Option<Duration>,
     runtime: Option<Runtime>,
+    robot_selector: StringMap,
+    #[serde(borrow)]
+    target_robot: Cow<'a, str>,
+    constraints: Vec<IgnoredAny>,
     resources: Resources,
+}
+
+impl Spec<'_> {
+    fn names_robots(&self) -> bool {
+        let names = !self.robot_selector.is_empty() || !self.target_robot.is_empty();
+        self.runtime.map_or(names || !self.constraints.is_empty(), |runtime| runtime == Runtime::Robot)
+    }
 }
 
 #[derive(Deserialize)]

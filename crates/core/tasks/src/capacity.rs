@@ -156,9 +156,10 @@ impl Rooms {
         self.of(runtime).guard = guard;
     }
 
-    /// True if no task at all can start any more in this pass.
-    pub fn all_closed(&self) -> bool {
-        self.0.iter().all(|room| room.refused.closes() || room.capacity.slots == 0)
+    /// True if no task at all can start any more in this pass, given how many are still to be looked at for each runtime.
+    pub fn all_closed(&self, left: [u32; 3]) -> bool {
+        let closed = |room: &Room| room.refused.closes() || room.capacity.slots == 0;
+        self.0.iter().zip(left).all(|(room, left)| left == 0 || closed(room))
     }
 }
 
@@ -219,7 +220,8 @@ impl Room {
     }
 }
 
-fn index(runtime: Runtime) -> usize {
+/// The place of a runtime among all of them.
+pub(crate) fn index(runtime: Runtime) -> usize {
     match runtime {
         Runtime::Process => 0,
         Runtime::Pod => 1,

@@ -9,6 +9,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use muster_types::task::Runtime;
+
 /// Number of a task on the board.
 pub type Slot = u32;
 /// Number of a group on the board.
@@ -34,6 +36,8 @@ pub enum GroupKey {
         cpu: bool,
         /// They ask for memory.
         memory: bool,
+        /// Number of what they ask of a robot; 0 if they run on none.
+        demand: u32,
     },
 }
 
@@ -61,6 +65,8 @@ pub struct Group {
     pub boost: i32,
     /// The task of this group that may start next, if the rules let it.
     pub offered: Option<Rank>,
+    /// Where that one runs.
+    pub offered_on: Option<Runtime>,
 }
 
 impl Group {
@@ -76,6 +82,7 @@ impl Group {
             members: 0,
             boost: i32::MIN,
             offered: None,
+            offered_on: None,
         }
     }
 
@@ -133,7 +140,7 @@ mod tests {
     use super::*;
 
     fn group(boost: i32) -> Group {
-        let mut group = Group::new(GroupKey::Free { runtime: 0, cpu: false, memory: false });
+        let mut group = Group::new(GroupKey::Free { runtime: 0, cpu: false, memory: false, demand: 0 });
         group.add(1, 10, 0);
         group.add(3, 20, 1);
         group.add(2, 5, 2);

@@ -7,12 +7,14 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use muster_types::explanation::Explanation;
+use muster_types::task::Runtime;
 use muster_types::task_status::WaitingFor;
 use muster_types::{State, Timestamp};
 
 use crate::board::{Board, Phase};
-use crate::capacity::Lack;
+use crate::capacity::{Lack, index};
 use crate::group::{GroupKey, Slot};
+use crate::places::{NoRobots, Places, Unplaced};
 use crate::settings::Rule;
 
 /// What was decided.
@@ -33,6 +35,8 @@ pub enum Decision {
         task: TaskRef,
         /// It was raised above its own priority.
         lent: Option<Lent>,
+        /// The robot it goes to, if it runs on one.
+        robot: Option<Arc<str>>,
     },
     /// The task waits; to be written down.
     Hold {
@@ -106,6 +110,8 @@ pub enum Hold {
     Capacity(Lack),
     /// There can never be room.
     NeverFits,
+    /// No robot takes it.
+    Robot(Unplaced),
     /// Others are before it.
     Order {
         /// How many groups of tasks are offered before it.
@@ -123,7 +129,7 @@ impl Hold {
             | Self::Isolation
             | Self::Isolated { .. }
             | Self::Rest { .. } => State::Postponed,
-            Self::Capacity(_) | Self::NeverFits => State::QuotaBlocked,
+            Self::Capacity(_) | Self::NeverFits | Self::Robot(_) => State::QuotaBlocked,
             Self::Order { .. } => State::Ready,
         }
     }
@@ -139,8 +145,29 @@ impl Hold {
             Self::Rest { .. } => "Preempted",
             Self::Capacity(lack) => lack.reason(),
             Self::NeverFits => "NeverFits",
+            Self::Robot(unplaced) => unplaced.reason,
             Self::Order { .. } => "Order",
         }
+    }
+
+    /// The task that must end first, if it is one.
+    fn task(&self) -> &str {
+        match self {
+            Self::Unique { other } | Self::Dependency { other, .. } => &other.path,
+            Self::Failure { other, .. } => other,
+            Self::Isolation
+            | Self::Isolated { .. }
+            | Self::Rest { .. }
+            | Self::Capacity(_)
+            | Self::NeverFits
+            | Self::Robot(_)
+            | Self::Order { .. } => "",
+        }
+    }
+
+    /// As it is written down.
+    pub fn waiting_for(&self) -> WaitingFor {
+        WaitingFor { reason: self.reason().to_owned(), message: self.message(), task: self.task().to_owned() }
     }
 
     /// A sentence for people.
@@ -166,6 +193,7 @@ impl Hold {
             Self::NeverFits => {
                 "it asks for more than there is; lower spec.resources or enlarge the runtime".to_owned()
             }
+            Self::Robot(unplaced) => unplaced.message.clone(),
             Self::Order { before } => format!("{before} tasks are before it"),
         }
     }
@@ -174,10 +202,15 @@ impl Hold {
 impl Board {
     /// Decides what happens now. What is decided counts as done on the board.
     pub fn plan(&mut self, now: i64) -> Plan {
+        self.plan_on(now, &mut NoRobots)
+    }
+
+    /// The same, where tasks for robots have places to go to.
+    pub fn plan_on(&mut self, now: i64, places: &mut dyn Places) -> Plan {
         let mut plan = Plan::default();
         self.wake_resting(now);
         self.rooms.forget_refusals();
-        self.choose_starts(now, &mut plan);
+        self.choose_starts(now, places, &mut plan);
         self.preempt_for_stuck(now, &mut plan);
         self.explain_some(now, &mut plan);
         plan.wake_at = earliest(plan.wake_at, self.resting.first().map(|(until, _)| *until));
@@ -201,13 +234,14 @@ impl Board {
         }
     }
 
-    fn choose_starts(&mut self, now: i64, plan: &mut Plan) {
+    fn choose_starts(&mut self, now: i64, places: &mut dyn Places, plan: &mut Plan) {
         let mut after = None;
         let (mut starts, mut holds, mut preempted) = (0, 0, false);
+        let mut refused = [0_u32; 3];
         let isolates = self.settings.keeps(Rule::Isolated);
         while starts < self.settings.starts_per_pass
             && (self.isolated_active == 0 || !isolates)
-            && !self.rooms.all_closed()
+            && !self.rooms.all_closed(self.left_to_look_at(refused))
         {
             let next = match after {
                 None => self.offered.first_key_value(),
@@ -235,11 +269,23 @@ impl Board {
             }
             let lack = room.ask(need);
             if !lack.any() || !self.settings.keeps(Rule::Capacity) {
-                plan.decisions.push(self.start(slot, rank.0));
+                let robot = match self.place(slot, places) {
+                    Ok(robot) => robot,
+                    Err(unplaced) => {
+                        refused[index(runtime)] += 1;
+                        holds += 1;
+                        if holds <= self.settings.holds_per_pass {
+                            self.hold(slot, Hold::Robot(unplaced), plan);
+                        }
+                        continue;
+                    }
+                };
+                plan.decisions.push(self.start(slot, rank.0, robot));
                 starts += 1;
                 // The group may offer its next task, before or behind this place.
                 continue;
             }
+            refused[index(runtime)] += 1;
             holds += 1;
             if holds <= self.settings.holds_per_pass {
                 self.hold(slot, Hold::Capacity(lack), plan);
@@ -248,12 +294,39 @@ impl Board {
         }
     }
 
-    fn start(&mut self, slot: Slot, rank: Reverse<i32>) -> Decision {
+    /// Offers of each runtime that a pass has not refused yet.
+    fn left_to_look_at(&self, refused: [u32; 3]) -> [u32; 3] {
+        let mut left = self.offers;
+        for (left, refused) in left.iter_mut().zip(refused) {
+            *left = left.saturating_sub(refused);
+        }
+        left
+    }
+
+    /// The robot a task goes to; none if it does not run on one.
+    fn place(&mut self, slot: Slot, places: &mut dyn Places) -> Result<Option<Arc<str>>, Unplaced> {
+        let Some(entry) = self.entry(slot).filter(|entry| entry.runtime == Runtime::Robot) else {
+            return Ok(None);
+        };
+        let (uid, demand) = (entry.uid, entry.demand.clone().unwrap_or_default());
+        match places.place(uid, &demand) {
+            Ok(robot) => {
+                self.unplaced.remove(&demand);
+                Ok(Some(robot))
+            }
+            Err(unplaced) => {
+                self.unplaced.insert(demand, unplaced.clone());
+                Err(unplaced)
+            }
+        }
+    }
+
+    fn start(&mut self, slot: Slot, rank: Reverse<i32>, robot: Option<Arc<str>>) -> Decision {
         let own = self.entry(slot).map_or(0, |entry| entry.priority);
         let lent =
             if rank.0 > own { self.lender(slot).map(|by| Lent { priority: rank.0, by }) } else { None };
         self.move_to(slot, Phase::Chosen);
-        Decision::Start { task: self.reference(slot), lent }
+        Decision::Start { task: self.reference(slot), lent, robot }
     }
 
     /// Writes down what a task waits for, unless it says so already.
@@ -343,8 +416,7 @@ impl Board {
             (None, Phase::Running) => (State::Running, "its attempt runs".to_owned()),
             (None, _) => (State::Pending, "its attempt is being started".to_owned()),
         };
-        let waiting_for =
-            hold.map(|hold| WaitingFor { reason: hold.reason().to_owned(), message: hold.message() });
+        let waiting_for = hold.as_ref().map(Hold::waiting_for);
         Some(Explanation {
             state,
             since: Some(Timestamp::from_second(entry.since)),
@@ -386,6 +458,10 @@ impl Board {
         }
         if entry.isolated && self.rooms.taken() > 0 {
             return Some(Hold::Isolated { running: self.rooms.taken() });
+        }
+        let unplaced = entry.demand.as_ref().and_then(|demand| self.unplaced.get(demand));
+        if let Some(unplaced) = unplaced {
+            return Some(Hold::Robot(unplaced.clone()));
         }
         let mut room = *self.rooms.clone().of(entry.runtime);
         if room.never_fits(entry.need) {

@@ -11,6 +11,7 @@ use muster_types::{Millis, State, Task, TaskStatus, Timestamp};
 use crate::lifecycle::{Event, Refused, transition};
 use crate::plan::{Hold, Lent, TaskRef};
 use crate::records::{add_error, add_record};
+use crate::recovery::{Recovery, recover};
 use crate::settings::Settings;
 use crate::view::state_of;
 
@@ -170,7 +171,7 @@ pub fn observe_blocked(task: &mut Task, handle: &Handle, message: &str, now: Mil
     status.pod.clear();
     message.clone_into(&mut status.message);
     add_record(&mut status.events, RecordKind::QuotaBlocked, "Quota", now.to_timestamp());
-    status.waiting_for = Some(WaitingFor { reason: "Quota".to_owned(), message: message.to_owned() });
+    status.waiting_for = Some(waiting_for("Quota", message));
     Ok(())
 }
 
@@ -190,7 +191,7 @@ pub fn observe_waiting(
     let kind = if reason.contains("Image") { RecordKind::ImageError } else { RecordKind::PodPending };
     add_record(&mut task.status.events, kind, reason, now.to_timestamp());
     message.clone_into(&mut task.status.message);
-    task.status.waiting_for = Some(WaitingFor { reason: reason.to_owned(), message: message.to_owned() });
+    task.status.waiting_for = Some(waiting_for(reason, message));
     Ok(())
 }
 
@@ -273,10 +274,14 @@ pub fn write_hold(task: &mut Task, hold: &Hold, now: Millis) -> Result<(), Refus
         _ => (Event::Hold, RecordKind::Postponed),
     };
     change_state(task, event, now)?;
-    let message = hold.message();
     add_record(&mut task.status.events, kind, hold.reason(), now.to_timestamp());
-    task.status.waiting_for = Some(WaitingFor { reason: hold.reason().to_owned(), message });
+    task.status.waiting_for = Some(hold.waiting_for());
     Ok(())
+}
+
+/// Waiting for something that is not another task.
+fn waiting_for(reason: &str, message: &str) -> WaitingFor {
+    WaitingFor { reason: reason.to_owned(), message: message.to_owned(), task: String::new() }
 }
 
 /// The user submitted a task that was suspended.
@@ -335,8 +340,13 @@ fn fail(task: &mut Task, failure: Failure, words: &str, now: Millis) -> Result<(
         add_record(&mut task.status.events, RecordKind::Timeout, words, at);
     }
     add_record(&mut task.status.events, RecordKind::PodFailed, words, at);
-    if may_retry(task, failure) {
-        let pause = backoff(task);
+    let second = at.as_second();
+    let pause = match recover(task, failure == Failure::ExecutorLost, second) {
+        Recovery::NoPolicy => may_retry(task, failure).then(|| backoff(task)),
+        Recovery::After(pause) => Some(pause),
+        Recovery::GiveUp => None,
+    };
+    if let Some(pause) = pause {
         if failure == Failure::ExecutorLost {
             task.status.lost += 1;
         } else {

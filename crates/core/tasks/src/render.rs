@@ -187,6 +187,7 @@ pub fn render_attempt(order: &Order<'_>) -> Result<Launch, RenderError> {
         kill_timeout: spec.kill_timeout.map_or(order.kill_timeout, Duration::from),
         limits,
         pod,
+        robot: None,
     })
 }
 

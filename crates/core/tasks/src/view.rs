@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use muster_types::container::Resources;
+use muster_types::placement::Demand;
 use muster_types::task::Runtime;
-use muster_types::{State, Task, TaskStatus, Timestamp};
+use muster_types::{State, Task, TaskSpec, TaskStatus, Timestamp};
 
 /// A task as the board sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +40,10 @@ pub struct TaskView {
     pub stopping: bool,
     /// It rests until then, in seconds, because it was preempted or must be tried again later.
     pub rest_until: i64,
+    /// What it asks of a robot, if it runs on one.
+    pub demand: Option<Arc<Demand>>,
+    /// The robot of its attempt, if it has one that has not ended.
+    pub robot: Option<Arc<str>>,
 }
 
 /// What a task needs while it runs, besides a slot.
@@ -63,15 +68,50 @@ impl TaskView {
             kind: spec.kind.clone(),
             addon: spec.addon.clone(),
             subject: spec.subject.as_ref().map_or_else(String::new, |it| format!("{}/{}", it.kind, it.name)),
-            runtime: spec.runtime,
+            runtime: spec.stated_runtime(),
             need: need_of(&spec.resources),
             isolated: spec.policy.isolated,
             preempt_enabled: spec.policy.preempt_enabled,
             preempt_exempt: spec.policy.preempt_exempt,
             stopping: task.status.stopping.is_some(),
             rest_until: task.status.rest_until.map_or(0, Timestamp::as_second),
+            demand: demand_of(task),
+            robot: robot_of(task),
         })
     }
+}
+
+/// What a task asks of a robot; nothing if it does not run on one.
+fn demand_of(task: &Task) -> Option<Arc<Demand>> {
+    let group = task.metadata.labels.get(GROUP_LABEL).cloned().unwrap_or_default();
+    demand(&task.spec, &task.metadata.namespace, group)
+}
+
+/// The label that names the group of a task.
+const GROUP_LABEL: &str = "muster.dev/group";
+
+fn demand(spec: &TaskSpec, namespace: &str, group: String) -> Option<Arc<Demand>> {
+    if spec.stated_runtime() != Some(Runtime::Robot) {
+        return None;
+    }
+    let need = need_of(&spec.resources);
+    Some(Arc::new(Demand {
+        namespace: namespace.to_owned(),
+        selector: spec.robot_selector.clone(),
+        target: spec.target_robot.clone(),
+        constraints: spec.constraints.clone(),
+        affinity: spec.affinity.clone().unwrap_or_default(),
+        group,
+        cpu_millis: need.cpu_millis,
+        memory: need.memory,
+    }))
+}
+
+/// The robot of the attempt of a task.
+pub fn robot_of(task: &Task) -> Option<Arc<str>> {
+    let active = matches!(state_of(task), State::Pending | State::Running);
+    let attempt = task.status.attempts.last().filter(|attempt| active && !attempt.robot.is_empty())?;
+    Some(attempt.robot.as_str().into())
 }
 
 /// The state of a task: what was last recorded, or what its spec asks for before anything was.

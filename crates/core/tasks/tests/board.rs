@@ -115,6 +115,8 @@ impl Story {
                     preempt_exempt: flag("exempt"),
                     stopping: false,
                     rest_until: number("rest").unwrap_or(0),
+                    demand: None,
+                    robot: None,
                 };
                 self.board.observe(&task);
                 self.tasks.insert(rest[0].to_owned(), task);
@@ -187,8 +189,8 @@ fn describe(plan: &Plan) -> Vec<String> {
         .decisions
         .iter()
         .map(|decision| match decision {
-            Decision::Start { task, lent: None } => format!("start {}", name(&task.path)),
-            Decision::Start { task, lent: Some(lent) } => {
+            Decision::Start { task, lent: None, .. } => format!("start {}", name(&task.path)),
+            Decision::Start { task, lent: Some(lent), .. } => {
                 format!("start {} raised to {} by {}", name(&task.path), lent.priority, name(&lent.by.path))
             }
             Decision::Hold { task, hold } => format!("hold {} {}", name(&task.path), hold.reason()),

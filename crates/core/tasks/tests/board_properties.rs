@@ -103,6 +103,8 @@ impl World {
                     preempt_exempt: false,
                     stopping: false,
                     rest_until: 0,
+                    demand: None,
+                    robot: None,
                 };
                 self.board.observe(&task);
                 self.tasks.insert(uid, task);

@@ -1,12 +1,13 @@
 //! What a member of a TaskGroup looks like: its own template over the defaults of the group (seed 000 H74).
 
-use muster_types::metadata::{OwnerReference, StringMap};
+use muster_types::metadata::{OwnerReference, StringMap, TRACEPARENT};
 use muster_types::task::{Policy, Ttl};
 use muster_types::task_group::{GroupMode, TaskGroupSpec};
 use muster_types::{Duration, Metadata, Millis, Object, Resource, Task, TaskGroup};
 use serde_json::Value;
 
 use crate::derived_uid::derived_uid;
+use crate::succession::NEXT;
 
 /// Label that names the group of a task.
 pub const GROUP: &str = "muster.dev/group";
@@ -48,8 +49,13 @@ pub fn render_member(group: &TaskGroup, place: u32, submitted: bool, now: Millis
     if let Some(job) = group.metadata.labels.get(JOB) {
         task.metadata.labels.insert(JOB.to_owned(), job.clone());
     }
-    task.metadata.annotations = own.metadata.annotations;
+    task.metadata.annotations.extend(own.metadata.annotations);
     task.metadata.annotations.insert(PLACE.to_owned(), place.to_string());
+    task.metadata.annotations.remove(NEXT);
+    if spec.mode() == GroupMode::Pipeline && place.saturating_add(1) < spec.total() {
+        let next = member_name(&group.metadata.name, spec, place + 1);
+        task.metadata.annotations.insert(NEXT.to_owned(), next);
+    }
     task.spec = own.spec;
     let made = &mut task.spec;
     let brings_program = made.container.is_some() || !made.containers.is_empty();
@@ -68,6 +74,15 @@ pub fn render_member(group: &TaskGroup, place: u32, submitted: bool, now: Millis
     }
     made.data = merge_data(spec.data.as_ref(), made.data.take());
     made.robot_selector = merge_labels(&spec.robot_selector, &made.robot_selector);
+    if made.constraints.is_empty() {
+        made.constraints.clone_from(&spec.constraints);
+    }
+    if made.affinity.is_none() {
+        made.affinity.clone_from(&spec.affinity);
+    }
+    made.restart = made.restart.or(spec.restart);
+    made.reschedule = made.reschedule.or(spec.reschedule);
+    made.disconnect = made.disconnect.or(spec.disconnect);
     made.ttl = kept_with_group(made.ttl);
     made.suspend = !submitted;
     task
@@ -75,6 +90,7 @@ pub fn render_member(group: &TaskGroup, place: u32, submitted: bool, now: Millis
 
 /// Metadata of something made for an owner.
 pub(crate) fn made_by<S: Resource>(owner: &Object<S>, name: &str, place: u32, now: Millis) -> Metadata {
+    let given = owner.metadata.annotations.get(TRACEPARENT);
     Metadata {
         name: name.to_owned(),
         namespace: owner.metadata.namespace.clone(),
@@ -89,6 +105,7 @@ pub(crate) fn made_by<S: Resource>(owner: &Object<S>, name: &str, place: u32, no
             controller: Some(true),
             block_owner_deletion: Some(true),
         }],
+        annotations: given.map(|it| (TRACEPARENT.to_owned(), it.clone())).into_iter().collect(),
         ..Metadata::default()
     }
 }

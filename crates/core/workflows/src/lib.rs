@@ -23,5 +23,6 @@ mod mix;
 pub mod schedule;
 pub mod schedule_history;
 pub mod schedule_run;
+pub mod succession;
 pub mod time_spec;
 pub mod trigger;

@@ -7,6 +7,7 @@ use muster_tasks::brief::Brief;
 use muster_tasks::view::TaskView;
 use muster_types::State;
 
+use super::robots::Robots;
 use super::{Engine, Uid};
 use crate::catalogs::Catalogs;
 use crate::files::Order;
@@ -19,10 +20,15 @@ impl Intake for Engine {
     }
 
     fn observe(&mut self, change: &Change) {
+        if change.resource == self.robots.resource {
+            self.observe_robot(change);
+            return;
+        }
         if change.resource != self.tasks {
             self.catalogs.observe(change);
             self.readiness.observe(change);
             if change.deleted && change.resource == self.groups {
+                self.pipelines.remove(&change.object.path);
                 self.forget_group(&change.object);
             }
             return;
@@ -49,8 +55,10 @@ impl Intake for Engine {
     fn start_over(&mut self) -> Result<(), WatchError> {
         (self.board, self.watch) = Self::empty(&self.settings, &self.outside.store)?;
         self.catalogs = Catalogs::default();
+        self.robots = Robots::default();
         self.own.clear();
         self.read_all();
+        self.lose_absent();
         Ok(())
     }
 }
@@ -93,7 +101,10 @@ impl Engine {
     pub(super) fn admit(&mut self, brief: &Brief) {
         self.settle(brief);
         let wants_end = brief.cancel || brief.deleting;
-        if wants_end && !brief.view.state.is_terminal() && !brief.view.stopping {
+        let is_over = brief.view.state.is_terminal();
+        if (wants_end && !is_over && !brief.view.stopping)
+            || (brief.deleting && is_over && brief.held_by_robot)
+        {
             self.asked.insert(brief.view.path.clone());
         }
     }
@@ -114,11 +125,13 @@ impl Engine {
         } else {
             self.board.observe(view);
         }
+        self.robots.show(view);
     }
 
     /// A task is gone: so is its attempt, as soon as it has ended, and so are its files.
     pub(super) fn vanish(&mut self, brief: &Brief) {
         self.board.forget(brief.view.uid);
+        self.robots.fleet.release(brief.view.uid);
         self.due.set(brief.view.uid, &brief.view.path, None);
         self.held.remove(&brief.view.path);
         let task = uid_text(brief.view.uid);

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use muster_ports::clock::Millis;
 use muster_ports::runtime::{Fact, Handle, Observation, UNSCHEDULABLE};
+use muster_tasks::brief::{ROBOT_FINALIZER, has_attempt, is_held_by_robot};
 use muster_tasks::progress;
 use muster_tasks::reap::retention;
 use muster_tasks::stuck::read_shortage;
@@ -13,7 +15,7 @@ use muster_types::State;
 use muster_types::task::Runtime;
 
 use super::{Engine, STARTED_PATIENCE};
-use crate::edits::{Action, Edits};
+use crate::edits::{Action, Edit, Edits};
 use crate::files::Order;
 
 impl Engine {
@@ -40,6 +42,7 @@ impl Engine {
         edits: &mut Edits,
         now: Millis,
     ) -> (Vec<Option<Arc<str>>>, usize) {
+        let kill_timeout = self.settings.kill_timeout;
         let mut concerned = Vec::with_capacity(facts.len());
         let mut ignored = 0;
         for fact in facts {
@@ -55,7 +58,10 @@ impl Engine {
             if fact.what == Observation::Created {
                 continue;
             }
-            let Some(edit) = path.as_ref().and_then(|path| edits.edit(path)) else { continue };
+            let Some(edit) = path.as_ref().and_then(|path| edits.edit(path)) else {
+                self.ran.remove(handle);
+                continue;
+            };
             let task = &mut edit.task;
             let rules = &self.settings.queue;
             let outcome = match &fact.what {
@@ -74,26 +80,51 @@ impl Engine {
                     progress::observe_start_failed(task, handle, reason, message, *transient, now)
                 }
             };
+            let mut succeeded = false;
             match outcome {
                 Ok(()) => {
                     if is_end && !matches!(fact.what, Observation::Blocked { .. }) {
-                        let succeeded = state_of(&edit.task) == State::Succeeded;
+                        succeeded = state_of(&edit.task) == State::Succeeded;
                         let seconds = retention(&edit.task, succeeded, &self.settings.reap);
                         edit.actions.push(Action::Keep(handle.clone(), seconds));
                     }
                     edit.mark();
+                    let grace =
+                        edit.task.spec.kill_timeout.map_or(kill_timeout, muster_types::Duration::as_std);
+                    if Self::let_go_of_robot(edit, fact, grace) {
+                        self.asked.extend(path.clone());
+                    }
                 }
                 Err(why) => {
                     ignored += 1;
+                    self.ran.remove(handle);
                     tracing::debug!(%handle, ?why, "news is ignored");
                 }
             }
             // The board counts on what is about to be committed; if that fails, the next look at the task puts it right.
             if let Some(view) = path.and_then(|path| TaskView::of(&edit.task, path)) {
                 self.show(&view);
+                if succeeded {
+                    self.submit_next(&view.path, edits, now);
+                }
             }
         }
         (concerned, ignored)
+    }
+
+    /// An attempt on a robot is over: a robot that comes back is told so. True if the task is being deleted and can go next.
+    fn let_go_of_robot(edit: &mut Edit, fact: &Fact, grace: Duration) -> bool {
+        if has_attempt(&edit.task) || !is_held_by_robot(&edit.task) {
+            return false;
+        }
+        if matches!(fact.what, Observation::Lost { .. }) {
+            edit.actions.push(Action::Stop(fact.handle.clone(), grace));
+        }
+        let deleting = edit.task.metadata.deletion_timestamp.is_some();
+        if !deleting {
+            edit.task.metadata.finalizers.retain(|name| name != ROBOT_FINALIZER);
+        }
+        deleting
     }
 
     /// What news says about room in the cluster.

@@ -14,7 +14,7 @@ use muster_types::{State, Task};
 
 use super::{Engine, Uid, handle_of, read};
 use crate::files::Order;
-use crate::start::{render_again, runtime_of};
+use crate::start::{Place, render_again, runtime_of};
 
 impl Engine {
     /// After a start: attempts that are not alive any more are lost, what ended ones left has its time, and what belongs to
@@ -44,7 +44,7 @@ impl Engine {
         }
     }
 
-    /// The attempt of a task is not alive any more, unless it is a pod: that is taken over.
+    /// The attempt of a task is not alive any more, unless it is a pod or on a robot: that is taken over.
     fn lose(&mut self, path: &Arc<str>, now: Millis) {
         if let Some(task) = self.fetch(path) {
             if self.take_over(&task) {
@@ -61,11 +61,18 @@ impl Engine {
     /// True if the attempt of a task outlived the server that started it.
     fn take_over(&self, task: &Task) -> bool {
         let attempt = task.status.attempts.iter().find(|attempt| attempt.number == task.status.attempt);
-        let ran_on = attempt.and_then(|attempt| attempt.runtime).or(task.spec.runtime);
-        if runtime_of(&self.settings, ran_on) != Runtime::Pod || self.settings.pods.is_none() {
+        let ran_on = attempt.and_then(|attempt| attempt.runtime).or(task.spec.stated_runtime());
+        let outlives = match runtime_of(&self.settings, ran_on) {
+            Runtime::Process => false,
+            Runtime::Pod => self.settings.pods.is_some(),
+            Runtime::Robot => self.settings.robots.is_some(),
+        };
+        if !outlives {
             return false;
         }
-        let Some(launch) = render_again(&self.settings, &self.catalogs, task) else { return false };
+        let traceparent = self.spans.traceparent(task, task.status.attempt);
+        let place = Place { settings: &self.settings, catalogs: &self.catalogs, traceparent };
+        let Some(launch) = render_again(&place, task) else { return false };
         let handle = launch.handle.clone();
         self.outside.runtime.adopt(launch, state_of(task) == State::Running);
         if task.status.stopping.is_some() {
@@ -100,7 +107,7 @@ impl Engine {
         }
     }
 
-    fn fetch(&self, path: &Arc<str>) -> Option<Task> {
+    pub(super) fn fetch(&self, path: &Arc<str>) -> Option<Task> {
         let key = Key { resource: self.tasks.clone(), path: path.clone() };
         read(self.outside.store.get(&key)?.json())
     }

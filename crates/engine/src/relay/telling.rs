@@ -7,7 +7,9 @@ use std::time::Duration;
 use muster_ports::clock::Millis;
 use muster_ports::publisher::{Journal, PublishError, Publisher, Session, Verdict};
 use muster_ports::store::{Change, Key, Lease, Revision, Watch, WatchError, WatchScope};
-use muster_ports::telemetry::Metric;
+use muster_ports::telemetry::catalog::{
+    RELAY_BACKLOG, RELAY_CONFIRMED, RELAY_LAG, RELAY_REFUSED, RELAY_RESYNCS,
+};
 use muster_relay::classify::{Observed, classify};
 use muster_relay::wants::Wants;
 use muster_relay::window::{Ticket, Window};
@@ -32,18 +34,6 @@ const FIRST_REST: i64 = 500;
 /// Longest such pause.
 const LONGEST_REST: i64 = 30_000;
 
-const CONFIRMED: Metric =
-    Metric { name: "muster_relay_confirmed", help: "Messages that a sink confirmed", label: Some("sink") };
-const REFUSED: Metric =
-    Metric { name: "muster_relay_refused", help: "Messages that a sink did not take", label: Some("sink") };
-const RESYNCS: Metric = Metric {
-    name: "muster_relay_resyncs",
-    help: "How often changes were forgotten before they were told",
-    label: Some("sink"),
-};
-const BACKLOG: Metric =
-    Metric { name: "muster_relay_backlog", help: "Messages that are not confirmed yet", label: Some("sink") };
-
 /// A turn.
 pub struct Telling<'a> {
     worker: &'a mut Worker,
@@ -59,6 +49,8 @@ pub struct Telling<'a> {
     last_journal: Millis,
     /// When changes were committed whose messages are not confirmed.
     times: VecDeque<(u64, Millis)>,
+    /// Up to here it was told how long confirmations took.
+    timed: u64,
     /// Where it is kept up to where jobs of a cluster were seen.
     place_key: Key,
     /// Up to where jobs of a cluster were seen, by the change that says so.
@@ -95,6 +87,7 @@ impl<'a> Telling<'a> {
             of_interest: 0,
             last_journal: Millis(0),
             times: VecDeque::new(),
+            timed: 0,
             versions: VecDeque::new(),
             resync: None,
             resync_upto: 0,
@@ -226,7 +219,7 @@ impl<'a> Telling<'a> {
                 "changes behind revision {upto} were forgotten before they were told; what is there is told instead"
             );
             tracing::warn!(sink = &*self.worker.path, "{message}");
-            self.worker.outside.telemetry.count(RESYNCS, &self.worker.path, 1);
+            self.worker.outside.telemetry.count(RELAY_RESYNCS, &[&self.worker.path], 1);
             self.standing.lagging(Some(&message), now);
             self.resync = Some(resync);
         }
@@ -322,12 +315,13 @@ impl<'a> Telling<'a> {
             Verdict::Confirmed => {
                 if self.window.confirm(ticket) {
                     self.cursor.confirmed += 1;
+                    self.tell_lag(now);
                 }
                 return Ok(());
             }
             Verdict::Refused { error, tries } => (error, tries),
         };
-        self.worker.outside.telemetry.count(REFUSED, &self.worker.path, 1);
+        self.worker.outside.telemetry.count(RELAY_REFUSED, &[&self.worker.path], 1);
         let refused = self.window.refuse(ticket);
         self.standing.delivering(Some(&error), now);
         if tries.is_some_and(|tries| refused >= tries) {
@@ -338,6 +332,21 @@ impl<'a> Telling<'a> {
         let until = Millis(now.0 + rest);
         self.rest_until = Some(self.rest_until.map_or(until, |known| known.min(until)));
         Ok(())
+    }
+
+    /// How long it took until everything of a change was confirmed.
+    fn tell_lag(&mut self, now: Millis) {
+        let (told, upto) = (self.timed, self.window.cursor());
+        let first = self.times.partition_point(|(revision, _)| *revision <= told);
+        for (_, at) in self.times.range(first..).take_while(|(revision, _)| *revision <= upto) {
+            let millis = u32::try_from((now.0 - at.0).max(0)).unwrap_or(u32::MAX);
+            self.worker.outside.telemetry.observe(
+                RELAY_LAG,
+                &[&self.worker.path],
+                f64::from(millis) / 1000.0,
+            );
+        }
+        self.timed = self.timed.max(upto);
     }
 
     /// A message that is refused for good is kept elsewhere, so that those behind it can go.
@@ -393,7 +402,7 @@ impl<'a> Telling<'a> {
         if self.resync.is_none() && upto >= self.resync_upto {
             self.standing.lagging(None, now);
         }
-        self.worker.outside.telemetry.set(BACKLOG, &self.worker.path, self.window.backlog() as u64);
+        self.worker.outside.telemetry.set(RELAY_BACKLOG, &[&self.worker.path], self.window.backlog() as u64);
         self.standing.write(store, now).await;
     }
 
@@ -438,7 +447,7 @@ impl<'a> Telling<'a> {
         let before = Cursor::read(store, &self.worker.uid).unwrap_or_default().confirmed;
         self.cursor.write(store, &self.worker.uid, ways.lease.guard()).await?;
         let more = self.cursor.confirmed.saturating_sub(before);
-        self.worker.outside.telemetry.count(CONFIRMED, &self.worker.path, more);
+        self.worker.outside.telemetry.count(RELAY_CONFIRMED, &[&self.worker.path], more);
         self.journaled = upto;
         self.last_journal = self.now();
         Ok(())

@@ -13,13 +13,17 @@ use crate::writes::{delete, put};
 
 /// Submits a member; `None` if it no longer waits for that.
 pub fn submit(store: &Store, key: &Key, now: Millis) -> Option<Batch> {
-    edit(store, key, |task| {
-        if state_of(task) != State::Created {
-            return None;
-        }
-        task.spec.suspend = false;
-        progress::submit(task, now).ok()
-    })
+    edit(store, key, |task| submit_member(task, now))
+}
+
+/// Submits a member at hand; `None` if it no longer waits for that.
+pub fn submit_member(task: &mut Task, now: Millis) -> Option<()> {
+    if state_of(task) != State::Created {
+        return None;
+    }
+    task.spec.suspend = false;
+    task.metadata.generation += 1;
+    progress::submit(task, now).ok()
 }
 
 /// Ends a member for a reason; `None` if it has ended or was told to. An attempt is ended by whoever runs it.
@@ -29,6 +33,7 @@ pub fn cancel(store: &Store, key: &Key, reason: &str, now: Millis) -> Option<Bat
             return None;
         }
         task.spec.cancel = true;
+        task.metadata.generation += 1;
         if has_attempt(task) {
             return Some(());
         }
@@ -45,7 +50,6 @@ fn edit(store: &Store, key: &Key, change: impl FnOnce(&mut Task) -> Option<()>) 
     let stored = store.get(key)?;
     let mut task: Task = serde_json::from_slice(stored.json()).ok()?;
     change(&mut task)?;
-    task.metadata.generation += 1;
     put(key.clone(), Precondition::At(stored.revision), &mut task).map(Batch::of)
 }
 

@@ -48,7 +48,7 @@ impl Executor {
 
     fn try_start(&mut self, launch: Launch) -> Result<(), Refusal> {
         check(&launch).map_err(Refusal::Failed)?;
-        let Launch { handle, containers, timeout, kill_timeout, limits, pod: _ } = launch;
+        let Launch { handle, containers, timeout, kill_timeout, limits, pod: _, robot: _ } = launch;
         let work = self.dirs.create(&handle, &mut self.spares).map_err(|error| match error {
             DirError::Exists => Refusal::StartedBefore,
             DirError::Io(error) => {

@@ -8,6 +8,7 @@ mod backlog;
 mod clients;
 mod dag;
 mod fan_out;
+mod fleet;
 mod kube_peer;
 mod limits;
 mod muster_peer;
@@ -23,6 +24,7 @@ mod schedules;
 mod stand_in;
 mod submit;
 mod tasks;
+mod ui;
 
 use std::process::ExitCode;
 
@@ -34,7 +36,9 @@ const USAGE: &str = "usage: bench NAME [--quick] [--no-write]
   schedules  100 000 schedules, 20 000 of them due in the same second
   pods     2 000 tasks as pods of a real API server, beside the cluster's own Job controller
   resources  reports, conditions, expressions and the sentinel of managed resources
+  fleet    10 000 robots over MQTT, by the embedded broker and by Mosquitto (--robots N, --rate N, --seconds N)
   relay    messages to RabbitMQ from committed changes, beside a bare publisher
+  ui       200 open consoles at 500 tasks a second, and how long pages take with 100 000 tasks
   backlog  what a queue of up to a million tasks costs
   plan     the pure planner alone: placements per second
   creates  only the creates of one client count (--clients N, --count N), for a profiler
@@ -45,6 +49,10 @@ const USAGE: &str = "usage: bench NAME [--quick] [--no-write]
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
+    let number = |flag: &str, default: usize| {
+        let at = arguments.iter().position(|argument| argument == flag);
+        at.and_then(|at| arguments.get(at + 1)).and_then(|text| text.parse().ok()).unwrap_or(default)
+    };
     let outcome = match arguments.first().map(String::as_str) {
         Some("submit") => submit::run(has("--quick"), !has("--no-write")),
         Some("tasks") => tasks::run(has("--quick"), !has("--no-write")),
@@ -53,15 +61,21 @@ fn main() -> ExitCode {
         Some("pods") => pods::run(has("--quick"), !has("--no-write")),
         Some("resources") => resources::run(has("--quick"), !has("--no-write")),
         Some("relay") => relay::run(has("--quick"), !has("--no-write")),
+        Some("ui") => ui::run(has("--quick"), !has("--no-write")),
         Some("backlog") => backlog::run(has("--quick"), !has("--no-write")),
         Some("plan") => planner::run(!has("--no-write")),
-        Some("creates") => {
-            let number = |flag: &str, default: usize| {
-                let at = arguments.iter().position(|argument| argument == flag);
-                at.and_then(|at| arguments.get(at + 1)).and_then(|text| text.parse().ok()).unwrap_or(default)
+        Some("fleet") => {
+            let usual = fleet::Size::new(has("--quick"));
+            let size = fleet::Size {
+                robots: number("--robots", usual.robots),
+                rate: number("--rate", usual.rate),
+                seconds: number("--seconds", usual.seconds),
+                raw: usual.raw,
             };
-            submit::run_creates(number("--clients", 64), number("--count", 100_000))
+            fleet::run(size, !has("--no-write"))
         }
+        Some("creates") => submit::run_creates(number("--clients", 64), number("--count", 100_000)),
+        Some(fleet::RAW_BROKER) => fleet::raw_broker(),
         Some(limits::ECHO_SERVER) => limits::echo_server(),
         None | Some("--help" | "help") => {
             println!("{USAGE}");

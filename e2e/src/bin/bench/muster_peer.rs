@@ -43,7 +43,7 @@ impl Muster {
         let started = Instant::now();
         let mut command = Command::new(bin);
         command.args(["up", "--listen", "127.0.0.1:0", "--max-requests", "0", "--log", "warn"]);
-        command.args(flags).arg("--data").arg(data);
+        command.args(flags).arg("--data").arg(data).env("MUSTER_MQTT_LISTEN", "off");
         let process = Process::start(&mut command, &log)?;
         Ok(Launched { process, started, data: data.to_owned(), log })
     }

@@ -72,6 +72,8 @@ fn free(number: u32) -> TaskView {
         preempt_exempt: false,
         stopping: false,
         rest_until: 0,
+        demand: None,
+        robot: None,
     }
 }
 

@@ -52,11 +52,7 @@ impl Process {
 
     /// Resident memory in bytes.
     pub fn rss(&self) -> anyhow::Result<u64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line =
-            status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS in /proc")?;
-        let kib: u64 = line.trim().trim_end_matches(" kB").trim().parse()?;
-        Ok(kib * 1024)
+        rss_of(self.child.id())
     }
 
     /// Asks the program to end and waits for it.
@@ -86,4 +82,12 @@ impl Drop for Process {
 /// A program named by an environment variable.
 pub fn program(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).map(PathBuf::from).filter(|path| path.exists())
+}
+
+/// Resident memory of a process in bytes.
+pub fn rss_of(process: u32) -> anyhow::Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS in /proc")?;
+    let kib: u64 = line.trim().trim_end_matches(" kB").trim().parse()?;
+    Ok(kib * 1024)
 }

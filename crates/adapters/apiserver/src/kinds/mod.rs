@@ -10,6 +10,8 @@ mod job;
 mod kube_job;
 mod patterns;
 mod resource_type;
+mod robot;
+mod robots;
 mod schedule;
 mod task;
 mod task_group;
@@ -25,6 +27,7 @@ use muster_types::extension::ExtensionSpec;
 use muster_types::job::JobSpec;
 use muster_types::kube_job::KubeJobSpec;
 use muster_types::resource_type::ResourceTypeSpec;
+use muster_types::robot::RobotSpec;
 use muster_types::schedule::ScheduleSpec;
 use muster_types::task::TaskSpec;
 use muster_types::task_group::TaskGroupSpec;
@@ -40,6 +43,7 @@ pub fn registry() -> Registry {
         .with::<TaskGroupSpec>()
         .with::<JobSpec>()
         .with::<ScheduleSpec>()
+        .with::<RobotSpec>()
         .with::<EventSinkSpec>()
         .with::<KubeJobSpec>()
         .with::<TaskTemplateSpec>()

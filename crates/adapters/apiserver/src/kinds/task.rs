@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 use muster_types::Task;
 use muster_types::name_rules;
-use muster_types::task::TaskSpec;
+use muster_types::task::{Runtime, TaskSpec};
 use serde_json::{Value, json};
 
-use super::{container, task_update};
+use super::{container, robots, task_update};
 use crate::kind::{Column, FieldOf, Strategy};
 use crate::refusal::Causes;
 
@@ -57,6 +57,10 @@ impl Strategy for TaskSpec {
                 json!(task.spec.runtime.map(|runtime| runtime.to_string()))
             })
             .wide(),
+            Column::<Self>::text("Robot", "The robot of its latest attempt.", |task| {
+                json!(task.status.attempts.last().map(|attempt| attempt.robot.clone()))
+            })
+            .wide(),
             Column::<Self>::text("Message", "The latest news.", |task| json!(task.status.message)).wide(),
         ]
     }
@@ -102,6 +106,7 @@ pub fn validate_spec(at: &str, spec: &TaskSpec, causes: &mut Causes) {
         );
     }
     validate_containers(at, spec, causes);
+    validate_placement(at, spec, causes);
     for (index, name) in spec.extensions.iter().flatten().enumerate() {
         if let Err(why) = name_rules::dns1123_subdomain(name) {
             causes.invalid(field(&format!("extensions[{index}]")), name, why);
@@ -119,6 +124,16 @@ pub fn validate_spec(at: &str, spec: &TaskSpec, causes: &mut Causes) {
     }
     if let Some(factor) = spec.retry.backoff.factor.filter(|factor| !(1.0..=1000.0).contains(factor)) {
         causes.invalid(field("retry.backoff.factor"), factor, "must be between 1 and 1000");
+    }
+}
+
+fn validate_placement(at: &str, spec: &TaskSpec, causes: &mut Causes) {
+    robots::validate(at, &spec.constraints, spec.restart, spec.reschedule, causes);
+    let asks =
+        !spec.robot_selector.is_empty() || !spec.target_robot.is_empty() || !spec.constraints.is_empty();
+    if let Some(runtime) = spec.runtime.filter(|runtime| asks && *runtime != Runtime::Robot) {
+        let why = "must be robot, or absent, if robotSelector, targetRobot or constraints are set";
+        causes.invalid(format!("{at}.runtime"), runtime, why);
     }
 }
 

@@ -10,6 +10,7 @@ use muster_types::task_group::{GroupMode, MOST_MEMBERS, TaskGroupSpec};
 use muster_workflows::group_render::member_name;
 use serde_json::json;
 
+use super::robots;
 use super::task::validate_spec;
 use crate::kind::{Column, FieldOf, Strategy};
 use crate::refusal::Causes;
@@ -92,6 +93,7 @@ pub fn validate_group(at: &str, name: &str, spec: &TaskGroupSpec, causes: &mut C
         causes.invalid(field(if spec.count.is_some() { "count" } else { "tasks" }), total, why);
     }
     validate_defaults(at, spec, causes);
+    robots::validate(at, &spec.constraints, spec.restart, spec.reschedule, causes);
     validate_tasks(at, name, spec, causes);
 }
 

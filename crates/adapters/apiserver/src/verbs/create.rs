@@ -3,6 +3,8 @@
 use hyper::StatusCode;
 use muster_ports::store::{Batch, CommitError, Key, Precondition, Write};
 
+use muster_tasks::trace_context::is_traceparent;
+use muster_types::metadata::TRACEPARENT;
 use muster_types::name_rules;
 
 use crate::call::Call;
@@ -32,7 +34,17 @@ pub async fn create(call: &mut Call, body: &[u8]) -> Result<Reply, Refusal> {
     }
     // Ownership of fields is kept from the first server-side apply on.
     object.metadata_mut().managed_fields = None;
+    let given = headers.get("traceparent").and_then(|value| value.to_str().ok());
+    if let Some(context) = given.filter(|text| is_traceparent(text) && is_work(call)) {
+        let annotations = &mut object.metadata_mut().annotations;
+        annotations.entry(TRACEPARENT.to_owned()).or_insert_with(|| context.to_owned());
+    }
     store_new(call, object).await
+}
+
+/// True for what runs, and so is traced.
+fn is_work(call: &Call) -> bool {
+    ["tasks.muster.dev", "taskgroups.muster.dev", "jobs.muster.dev"].contains(&call.info().resource.as_str())
 }
 
 /// Completes, checks and stores a new object.

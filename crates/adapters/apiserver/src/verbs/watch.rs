@@ -4,11 +4,15 @@
 //! its connection simply makes no more chunks, and if it comes back after its position was forgotten it is told to
 //! list again.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
+use muster_ports::clock::{Clock, Millis};
 use muster_ports::store::{Change, ResourceName, Revision, Snapshot, Watch, WatchError, WatchScope};
+use muster_ports::telemetry::Telemetry;
+use muster_ports::telemetry::catalog::WATCH_LAG;
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
@@ -46,6 +50,7 @@ struct Serving {
     shutdown: Shutdown,
     /// The columns of a table were sent.
     shown: bool,
+    lag: Lag,
     _room: OwnedSemaphorePermit,
 }
 
@@ -89,6 +94,7 @@ pub fn watch_as(call: &Call, shows: Box<dyn Shows>) -> Result<Reply, Refusal> {
         ends: now + timeout.min(MAX_TIMEOUT),
         shutdown: call.api.shutdown.clone(),
         shown: false,
+        lag: Lag::of(call),
         _room: room,
     };
     let chunks = stream::unfold(serving, |mut serving| async move {
@@ -125,6 +131,27 @@ fn choose_start(call: &Call, resources: &[ResourceName]) -> Result<(Revision, St
         (false, Revision::ZERO) => (revision, Stage::Changes),
         (false, version) => (version, Stage::Changes),
     })
+}
+
+/// Tells how late changes are handed on.
+struct Lag {
+    clock: Arc<dyn Clock>,
+    telemetry: Telemetry,
+    /// What was committed before is caught up with, not late.
+    since: Millis,
+}
+
+impl Lag {
+    fn of(call: &Call) -> Self {
+        let (clock, telemetry) = (call.api.clock.clone(), call.api.parts.telemetry.clone());
+        Self { since: clock.now(), clock, telemetry }
+    }
+
+    fn tell(&self, committed: Option<Millis>) {
+        let Some(at) = committed.filter(|at| *at >= self.since) else { return };
+        let millis = u32::try_from((self.clock.now().0 - at.0).max(0)).unwrap_or(u32::MAX);
+        self.telemetry.observe(WATCH_LAG, &[], f64::from(millis) / 1000.0);
+    }
 }
 
 impl Serving {
@@ -170,7 +197,12 @@ impl Serving {
                 biased;
                 () = self.shutdown.requested() => return self.end(out),
                 changes = self.watch.next(CHANGES) => match changes {
-                    Ok(changes) => changes.iter().for_each(|change| self.write_change(change, &mut out)),
+                    Ok(changes) => {
+                        for change in &changes {
+                            self.write_change(change, &mut out);
+                        }
+                        self.lag.tell(changes.first().map(|change| change.at));
+                    }
                     Err(WatchError::Closed) => return None,
                     Err(error) => return Some(self.fail(&error.into(), out)),
                 },

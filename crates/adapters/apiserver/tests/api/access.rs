@@ -49,7 +49,7 @@ async fn each_role_may_do_its_verbs_and_says_so_when_asked() {
             let allowed = match role {
                 Role::Admin | Role::Editor => true,
                 Role::Viewer => matches!(verb, "get" | "list" | "watch"),
-                Role::Reporter | Role::Addon | Role::Cluster => false,
+                Role::Reporter | Role::Addon | Role::Robot | Role::Cluster => false,
             };
             assert_eq!(may(&server, &secret, verb, "tasks").await, allowed, "{role} {verb}");
             if allowed {

@@ -13,7 +13,7 @@ use crate::good_documents::good_objects;
 use crate::server::{Answer, Ask, MERGE_PATCH, Server, TABLE, path};
 
 /// The revision of a server that holds a token, the key of attempt tokens and one object of each kind.
-pub const FRESH: u64 = 13;
+pub const FRESH: u64 = 14;
 
 pub type Outcome = Result<(), TestCaseError>;
 

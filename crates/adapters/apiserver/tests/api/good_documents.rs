@@ -77,6 +77,15 @@ pub fn good_objects() -> Vec<(&'static str, Value)> {
             ),
         ),
         (
+            "robots",
+            object(
+                "Robot",
+                json!({
+                    "labels": {"zone": "a"}, "description": "d", "maxTasks": 2, "unschedulable": true, "approved": true,
+                }),
+            ),
+        ),
+        (
             "eventsinks",
             object(
                 "EventSink",

@@ -52,10 +52,11 @@ mod replay;
 #[cfg(test)]
 mod reports;
 #[cfg(test)]
+mod robots;
+#[cfg(test)]
 mod rules;
 #[cfg(test)]
 mod server;
-#[cfg(test)]
 mod sinks;
 #[cfg(test)]
 mod statuses;

@@ -135,6 +135,7 @@ pub fn launch(task: &str, scripts: &[(&str, &str)]) -> Launch {
         kill_timeout: LONG,
         limits: Limits::default(),
         pod: None,
+        robot: None,
     }
 }
 

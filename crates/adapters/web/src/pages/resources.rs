@@ -69,7 +69,7 @@ fn row(resource: &ManagedResource, kind: &ResourceType) -> Markup {
         resource.status.conditions.iter().map(|one| one.last_transition_time).max();
     html! {
         tr {
-            td { @if resource.metadata.namespace != "default" { span.ns { (resource.metadata.namespace) "/" } } (resource.metadata.name)
+            td { @if resource.metadata.namespace != "default" { span.ns { (resource.metadata.namespace) "/" } } a href={ "/ui/resources/" (kind.spec.names.plural) "/" (resource.metadata.namespace) "/" (resource.metadata.name) } { (resource.metadata.name) }
                 @if resource.is_deleting() { " " small { "is being deleted" } } }
             td.number { (generation) }
             @for r#type in ["Available", "Ready"] {

@@ -2,8 +2,8 @@
 
 use maud::{Markup, html};
 use muster_ports::store::ResourceName;
-use muster_types::Timestamp;
-use serde_json::Value;
+use muster_types::Robot;
+use muster_types::robot_status::Phase;
 
 use crate::html::frame::Page;
 use crate::html::parts::{act, nothing, state, time};
@@ -15,7 +15,7 @@ const MOST: usize = 500;
 /// The page.
 pub fn page(visit: &Visit) -> Page {
     let snapshot = visit.site.store.snapshot(&ResourceName::new("robots.muster.dev"));
-    let robots: Vec<Value> = snapshot
+    let robots: Vec<Robot> = snapshot
         .range(None, None)
         .filter_map(|stored| serde_json::from_slice(stored.json()).ok())
         .take(MOST)
@@ -31,25 +31,21 @@ pub fn page(visit: &Visit) -> Page {
     Page { title: "Robots".to_owned(), fixed: html! {}, live, below: html! {} }
 }
 
-fn text<'a>(robot: &'a Value, pointer: &str) -> &'a str {
-    robot.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn card(robot: &Value, may_write: bool) -> Markup {
-    let name = text(robot, "/metadata/name");
-    let path = format!("{}/{name}", text(robot, "/metadata/namespace"));
-    let path = path.trim_start_matches('/').to_owned();
-    let heard: Option<Timestamp> = text(robot, "/status/lastHeartbeat").parse().ok();
-    let running = robot.pointer("/status/runningTasks").and_then(Value::as_u64);
-    let drained = robot.pointer("/spec/unschedulable").and_then(Value::as_bool).unwrap_or(false);
-    let labels = robot.pointer("/metadata/labels").and_then(Value::as_object);
+fn card(robot: &Robot, may_write: bool) -> Markup {
+    let (meta, spec, status) = (&robot.metadata, &robot.spec, &robot.status);
+    let path = format!("{}/{}", meta.namespace, meta.name);
     html! {
         article.robot {
-            h2 { (name) " " (state(text(robot, "/status/phase"))) }
-            p { "heard of " (time(heard)) @if let Some(running) = running { " · " (running) " running" } @if drained { " · drained" } }
-            p.labels { @for (key, value) in labels.into_iter().flatten() { code { (key) "=" (value.as_str().unwrap_or_default()) } " " } }
+            h2 { (meta.name) " " (state(status.phase().as_str())) }
+            p {
+                "heard of " (time(status.last_heartbeat_time)) " · " (status.running) " of " (spec.max_tasks()) " running"
+                @if spec.unschedulable { " · drained" }
+            }
+            @if !status.message.is_empty() { p.none { (status.message) } }
+            p.labels { @for (key, value) in &spec.labels { code { (key) "=" (value) } " " } }
             @if may_write {
-                @if drained { (act("undrain", "Take back", "robots", &path, "/ui/robots")) }
+                @if status.phase() == Phase::Pending { (act("approve", "Let in", "robots", &path, "/ui/robots")) }
+                @if spec.unschedulable { (act("undrain", "Take back", "robots", &path, "/ui/robots")) }
                 @else { (act("drain", "Drain", "robots", &path, "/ui/robots")) }
             }
         }

@@ -10,15 +10,20 @@ use crate::html::frame::Page;
 use crate::html::parts::{act, bar, bytes, conditions, span, state, time};
 use crate::site::Visit;
 
+/// Most tasks in a row that wait for each other.
+const LONGEST_CHAIN: usize = 12;
+
 /// The page, if the task is there.
 pub async fn page(visit: &Visit, namespace: &str, name: &str) -> Option<Page> {
     let task: Task = visit.site.get::<TaskSpec>(namespace, name)?;
     let explained = visit.read(&format!("{API}/namespaces/{namespace}/tasks/{name}/explain")).await;
     let explained: Option<Explanation> = serde_json::from_value(explained.document).ok();
+    let chain = chain(visit, &task, explained.as_ref()).await;
     let now = visit.site.now();
     let status = &task.status;
     let live = html! {
         (standing(&task, explained.as_ref(), now))
+        (waits(&chain))
         @if visit.may_write() { (actions(&task)) }
         section { h2 { "What happened" } (timeline(&task, now)) (attempts(&status.attempts, now)) (errors(status)) (records(status)) }
         (progress(status))
@@ -57,6 +62,54 @@ fn standing(task: &Task, explained: Option<&Explanation>, now: Timestamp) -> Mar
             @for owner in &task.metadata.owner_references {
                 dt { (owner.kind) }
                 dd { @if owner.kind == "TaskGroup" || owner.kind == "Job" { (owner.name) } @else { (owner.kind) "/" (owner.name) } }
+            }
+        }
+    }
+}
+
+/// One task that others wait for, and why it does not run itself.
+struct Link {
+    /// `namespace/name`.
+    path: String,
+    /// Where it is in its life; nothing if it is gone.
+    state: String,
+    /// What it waits for, in words.
+    why: String,
+}
+
+/// What a task waits for, what that waits for, and so on.
+async fn chain(visit: &Visit, task: &Task, explained: Option<&Explanation>) -> Vec<Link> {
+    let mut links: Vec<Link> = Vec::new();
+    let held_by =
+        |explained: &Explanation| explained.waiting_for.clone().map(|it| it.task).unwrap_or_default();
+    let mut next = explained.filter(|_| !task.state().is_terminal()).map(held_by).unwrap_or_default();
+    while let Some((namespace, name)) = next.split_once('/').filter(|_| links.len() < LONGEST_CHAIN) {
+        if links.iter().any(|link| link.path == next) {
+            break;
+        }
+        let found = visit.site.get::<TaskSpec>(namespace, name);
+        let state = found.map(|task| task.state().to_string()).unwrap_or_default();
+        let explained = visit.read(&format!("{API}/namespaces/{namespace}/tasks/{name}/explain")).await;
+        let explained: Explanation = serde_json::from_value(explained.document).unwrap_or_default();
+        let why = explained.waiting_for.as_ref().map(|it| it.message.clone()).unwrap_or_default();
+        let after = held_by(&explained);
+        links.push(Link { path: std::mem::replace(&mut next, after), state, why });
+    }
+    links
+}
+
+/// "Waits for X, which waits for Y."
+fn waits(chain: &[Link]) -> Markup {
+    html! {
+        @if !chain.is_empty() {
+            ol.waits aria-label="What it waits for" {
+                @for (place, link) in chain.iter().enumerate() {
+                    li { @if place == 0 { "waits for " } @else { "which waits for " }
+                        a href={ "/ui/tasks/" (link.path) } { (link.path) } " "
+                        @if link.state.is_empty() { span.none { "gone" } } @else { (state(&link.state)) }
+                        @if !link.why.is_empty() { " – " (link.why) }
+                    }
+                }
             }
         }
     }

@@ -1,0 +1,58 @@
+//! What the agent is told on its command line. Everything can also be said in the environment.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+use muster_types::Duration;
+
+/// Runs tasks of a Muster fleet on this machine.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "muster-agent", version)]
+pub struct Args {
+    /// Where the broker is: mqtt://HOST:PORT or mqtts://HOST:PORT, with USER:PASSWORD@ if the broker has users of its own
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "MUSTER_BROKER",
+        default_value = "mqtt://127.0.0.1:1883",
+        hide_env_values = true
+    )]
+    pub broker: String,
+    /// A join token, made with `muster robot token create`; needed the first time
+    #[arg(long, value_name = "TOKEN", env = "MUSTER_JOIN_TOKEN", hide_env_values = true)]
+    pub token: Option<String>,
+    /// The name of this robot, unique in the fleet [default: the name of this machine]
+    #[arg(long, value_name = "ID", env = "MUSTER_ROBOT_ID")]
+    pub robot_id: Option<String>,
+    /// A label it is selected by; may be given several times
+    #[arg(long, value_name = "NAME=VALUE", env = "MUSTER_ROBOT_LABELS", value_delimiter = ',')]
+    pub label: Vec<String>,
+    /// Where it keeps what it needs [default: ~/.k8s4r/tasks]
+    #[arg(long, value_name = "DIR", env = "MUSTER_WORK_DIR")]
+    pub work_dir: Option<PathBuf>,
+    /// Tasks at once
+    #[arg(long, value_name = "COUNT", env = "MUSTER_MAX_TASKS", default_value_t = 1)]
+    pub max_tasks: u32,
+    /// What topics begin with
+    #[arg(long, value_name = "TOPIC", env = "MUSTER_MQTT_PREFIX", default_value = muster_fleet_mqtt::DEFAULT_PREFIX)]
+    pub prefix: String,
+    /// Certificate of the authority to trust [default: those of this machine]
+    #[arg(long, value_name = "FILE", env = "MUSTER_CA_FILE")]
+    pub ca_file: Option<PathBuf>,
+    /// How often it says that it is alive
+    #[arg(long, value_name = "TIME", env = "MUSTER_HEARTBEAT", default_value = "30s")]
+    pub heartbeat: Duration,
+    /// What is logged
+    #[arg(long, value_name = "FILTER", env = "MUSTER_LOG", default_value = "info")]
+    pub log: String,
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// What this program is besides.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Command {
+    /// The process that runs programs; started by the agent itself
+    #[command(hide = true)]
+    Shepherd,
+}

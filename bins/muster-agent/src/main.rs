@@ -1,0 +1,33 @@
+//! The robot's side: joins a fleet, says that it is alive, runs the attempts it is given, and reports.
+//!
+//! It decides nothing. Programs are run by the same executor as on a server, in a process of their own that ends them all when
+//! the agent is gone; a restarted agent says of what it ran that it is lost, and the server's policy decides.
+
+mod agent;
+mod args;
+mod device;
+mod identity;
+mod records;
+mod uploads;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use tracing_subscriber::EnvFilter;
+
+use crate::args::{Args, Command};
+
+fn main() -> anyhow::Result<ExitCode> {
+    let args = Args::parse();
+    if let Some(Command::Shepherd) = args.command {
+        return Ok(muster_runtime_process::shepherd_main());
+    }
+    let filter = EnvFilter::try_new(&args.log)?;
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    // An error says that somebody did it before.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    // One thread is enough: all it does is wait.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(agent::run(args))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,192 @@
+//! The fleet, put together: a broker, the bridge, and what the engine needs to know.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use muster_apiserver::access::Role;
+use muster_apiserver::tokens::Tokens;
+use muster_engine::fleet;
+use muster_engine::settings::Robots;
+use muster_fleet::liveness;
+use muster_fleet_mqtt::{
+    BrokerSettings, BrokerUrl, Credentials, EmbeddedBroker, JoinCheck, Login, RobotRuntime, RobotSettings,
+    Topics, trust_file,
+};
+use muster_ports::clock::{Clock, SystemClock};
+use muster_ports::logs::Logs;
+use muster_ports::runtime::{Fact, Runtime};
+use muster_ports::store::Store;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::JoinSet;
+
+use crate::cli::{Approval, QueueArgs, RobotArgs, UpArgs};
+use crate::data_dir::DataDir;
+
+/// How often a sign of life is written down that says nothing new, at most.
+const WRITE_EVERY: Duration = Duration::from_mins(1);
+/// Robots written down in a second: enough for a hundred thousand within their time.
+const WRITES_PER_SECOND: usize = 500;
+/// Connections of robots to the broker that is part of the server.
+const MAX_CLIENTS: usize = 20_000;
+
+/// Where the broker listens if nothing else is said.
+const USUAL_ADDRESS: &str = "127.0.0.1:1883";
+
+/// Robots beside processes.
+pub struct RobotPart {
+    /// Settings of the engine.
+    pub settings: Robots,
+    /// Where robots connect to.
+    pub url: String,
+    runtime: RobotRuntime,
+    facts: Option<UnboundedReceiver<Fact>>,
+    bridge: Pin<Box<dyn Future<Output = ()> + Send>>,
+    broker: Option<EmbeddedBroker>,
+    liveness: liveness::Settings,
+    store: Store,
+    clock: Arc<dyn Clock>,
+}
+
+impl RobotPart {
+    /// Makes it, and starts the broker if it is ours. A broker of somebody else's is not asked yet: it may be away. Nothing if
+    /// nobody asked for a broker and there can be none: the rest of the server does not need it.
+    pub async fn prepare(
+        data: &DataDir,
+        args: &RobotArgs,
+        up: Option<&UpArgs>,
+        queue: &QueueArgs,
+        store: Store,
+        clock: Arc<dyn Clock>,
+    ) -> anyhow::Result<Option<Self>> {
+        let tokens = Tokens::new(store.clone());
+        let join: JoinCheck = Arc::new(move |secret| {
+            tokens.authenticate(secret, &SystemClock).is_some_and(|user| user.role == Role::Robot)
+        });
+        let credentials = Credentials::new(store.clone(), &args.robot_namespace, join);
+        let topics = Topics::new(&args.mqtt_prefix);
+        let (broker, reach) = if let Some(url) = &args.mqtt_url {
+            (None, outside_broker(args, url)?)
+        } else {
+            match own_broker(data, args, up, &topics, credentials.clone()).await {
+                Ok((broker, reach)) => (Some(broker), reach),
+                Err(error) if args.mqtt_listen.is_some() => return Err(error),
+                Err(error) => {
+                    tracing::warn!("there is no broker for robots: {error:#}");
+                    return Ok(None);
+                }
+            }
+        };
+        let settings = RobotSettings {
+            broker: reach.broker,
+            login: reach.login,
+            trust: reach.trust,
+            topics,
+            namespace: args.robot_namespace.clone(),
+            root: data.folder("robots")?,
+            log_max_bytes: queue.log_max.value(),
+            write_every: WRITE_EVERY.min(args.robot_offline_after.as_std() / 4),
+            writes_per_second: WRITES_PER_SECOND,
+        };
+        let (runtime, facts, bridge) = RobotRuntime::new(settings, store.clone(), clock.clone(), credentials);
+        let liveness = liveness::Settings {
+            offline_after: i64::try_from(args.robot_offline_after.as_secs()).unwrap_or(i64::MAX),
+            approve: args.robot_approval == Approval::Automatic,
+            max_robots: args.max_robots,
+        };
+        let settings = Robots { url: args.robot_url.clone().unwrap_or_default() };
+        let (facts, bridge) = (Some(facts), Box::pin(bridge));
+        Ok(Some(Self { settings, url: reach.url, runtime, facts, bridge, broker, liveness, store, clock }))
+    }
+
+    /// Its logs.
+    pub fn logs(&self) -> Arc<dyn Logs> {
+        Arc::new(self.runtime.logs())
+    }
+
+    /// The runtime, and what it observes.
+    pub fn runtime(&mut self) -> (Arc<dyn Runtime>, Option<UnboundedReceiver<Fact>>) {
+        (Arc::new(self.runtime.clone()), self.facts.take())
+    }
+
+    /// Starts what forwards and what judges robots. To be called once the engine has taken over what was there before.
+    pub fn start(self, loops: &mut JoinSet<()>) {
+        loops.spawn(fleet::run(self.store, self.clock, self.liveness));
+        let (bridge, broker) = (self.bridge, self.broker);
+        loops.spawn(async move {
+            bridge.await;
+            drop(broker);
+        });
+    }
+}
+
+/// How the bridge reaches a broker.
+struct Reach {
+    broker: BrokerUrl,
+    login: Login,
+    trust: Option<Arc<rustls::ClientConfig>>,
+    /// For people.
+    url: String,
+}
+
+fn outside_broker(args: &RobotArgs, url: &str) -> anyhow::Result<Reach> {
+    let broker = BrokerUrl::parse(url).context("--mqtt-url")?;
+    let (user, password) = broker.login.clone().unwrap_or_default();
+    let trust = args.mqtt_ca_file.as_deref().map(trust_file).transpose()?;
+    let scheme = if broker.tls { "mqtts" } else { "mqtt" };
+    let shown = format!("{scheme}://{}:{}", broker.host, broker.port);
+    let login = Login { client: "muster-bridge".to_owned(), user, password };
+    Ok(Reach { broker, login, trust, url: shown })
+}
+
+async fn own_broker(
+    data: &DataDir,
+    args: &RobotArgs,
+    up: Option<&UpArgs>,
+    topics: &Topics,
+    credentials: Credentials,
+) -> anyhow::Result<(EmbeddedBroker, Reach)> {
+    let asked = args.mqtt_listen.as_deref().unwrap_or(USUAL_ADDRESS);
+    let listen: SocketAddr =
+        asked.parse().with_context(|| format!("--mqtt-listen {asked} is not HOST:PORT and not `off`"))?;
+    let tls = choose_tls(data, up, listen)?;
+    let secure = tls.is_some();
+    let settings = BrokerSettings { listen, tls, topics: topics.clone(), max_clients: MAX_CLIENTS };
+    let broker = EmbeddedBroker::start(settings, credentials).await?;
+    let inner = broker.inner;
+    let reach = Reach {
+        broker: BrokerUrl { host: inner.ip().to_string(), port: inner.port(), tls: false, login: None },
+        login: broker.login.clone(),
+        trust: None,
+        url: format!("{}://{}", if secure { "mqtts" } else { "mqtt" }, broker.address),
+    };
+    Ok((broker, reach))
+}
+
+/// The certificate of the API is that of the broker too, where others can reach it.
+fn choose_tls(
+    data: &DataDir,
+    up: Option<&UpArgs>,
+    address: SocketAddr,
+) -> anyhow::Result<Option<(PathBuf, PathBuf)>> {
+    let Some(up) = up.filter(|_| !address.ip().is_loopback()) else { return Ok(None) };
+    if let (Some(cert), Some(key)) = (&up.tls_cert, &up.tls_key) {
+        return Ok(Some((cert.clone(), key.clone())));
+    }
+    if up.insecure_http {
+        tracing::warn!(%address, "plain MQTT: everybody on the network can read what robots are told");
+        return Ok(None);
+    }
+    if !up.tls_generate {
+        bail!(
+            "--mqtt-listen {address} can be reached from other machines, which needs TLS: give --tls-generate, or \
+             --tls-cert and --tls-key, or --insecure-http if you know what you do"
+        );
+    }
+    let (names, addresses) = up.certificate_names(address.ip());
+    let identity = data.identity(&names, &addresses)?;
+    Ok(Some((identity.cert, identity.key)))
+}

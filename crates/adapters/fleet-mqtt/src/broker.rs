@@ -1,0 +1,258 @@
+//! The embedded broker: for one machine and small fleets. Large ones have a Mosquitto or an EMQX of their own.
+//!
+//! A client is the bridge, a robot, or somebody who wants to join; nobody else gets in. A robot connects under its own id and
+//! may use its own topics alone. What is under way is not kept over a restart: the bridge asks robots again.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mqtt5::broker::config::{BrokerConfig, StorageBackend, TlsConfig};
+use mqtt5::broker::{AuthProvider, AuthResult, BrokerShutdownHandle, MqttBroker};
+use mqtt5::packet::connect::ConnectPacket;
+use mqtt5::protocol::v5::reason_codes::ReasonCode;
+use muster_ports::clock::{Clock as _, SystemClock};
+use parking_lot::Mutex;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use thiserror::Error;
+
+use crate::bridge::Bucket;
+use crate::connection::{Login, joining_client};
+use crate::credentials::{Claim, Credentials, hex};
+use crate::messages::MAX_PAYLOAD;
+use crate::topics::Topics;
+
+/// The user of the bridge. No robot can be called so.
+const BRIDGE: &str = "$bridge";
+/// What users are called that have joined, and that want to.
+const ROBOT: &str = "robot:";
+const JOINING: &str = "joining:";
+/// Files and connections of the rest of the server.
+const OTHER_DESCRIPTORS: u64 = 2000;
+/// How long sessions of robots that are away are kept.
+const SESSIONS: Duration = Duration::from_hours(24);
+
+/// Why there is no broker.
+#[derive(Debug, Error)]
+#[error(
+    "cannot listen for robots on {address}: {why}; choose an address with --mqtt-listen HOST:PORT, or --mqtt-listen off"
+)]
+pub struct BrokerError {
+    address: SocketAddr,
+    why: String,
+}
+
+/// How the broker listens.
+#[derive(Debug, Clone)]
+pub struct BrokerSettings {
+    /// Where.
+    pub listen: SocketAddr,
+    /// Certificate and key, if it speaks TLS.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// What topics begin with.
+    pub topics: Topics,
+    /// The most clients at once.
+    pub max_clients: usize,
+}
+
+/// A broker that runs. Ends when it is dropped.
+pub struct EmbeddedBroker {
+    /// Where robots reach it.
+    pub address: SocketAddr,
+    /// Where the bridge reaches it: plain, on this machine alone.
+    pub inner: SocketAddr,
+    /// What the bridge proves itself with.
+    pub login: Login,
+    shutdown: BrokerShutdownHandle,
+}
+
+impl EmbeddedBroker {
+    /// Starts it. When this returns, it takes connections.
+    pub async fn start(settings: BrokerSettings, credentials: Credentials) -> Result<Self, BrokerError> {
+        raise_descriptor_limit(settings.max_clients);
+        let failed = |why: String| BrokerError { address: settings.listen, why };
+        // The broker would say at length that an address is taken.
+        drop(std::net::TcpListener::bind(settings.listen).map_err(|error| failed(error.to_string()))?);
+        let mut secret = [0_u8; 32];
+        getrandom::fill(&mut secret).map_err(|error| failed(error.to_string()))?;
+        let secret = hex(&secret);
+        let config = configure(&settings);
+        let provider = Gate {
+            credentials,
+            topics: settings.topics.clone(),
+            secret: secret.clone(),
+            buckets: Mutex::default(),
+        };
+        let broker = MqttBroker::with_config(config).await.map_err(|error| failed(error.to_string()))?;
+        let mut broker = broker.with_auth_provider(Arc::new(provider));
+        let inner = broker.local_addr().unwrap_or(settings.listen);
+        let address = broker.tls_local_addr().filter(|_| settings.tls.is_some()).unwrap_or(inner);
+        let (shutdown, mut ready) = (broker.shutdown_handle(), broker.ready_receiver());
+        tokio::spawn(async move {
+            if let Err(error) = broker.run().await {
+                tracing::error!(%error, "the broker of robots ended");
+            }
+        });
+        ready.wait_for(|ready| *ready).await.map_err(|error| failed(error.to_string()))?;
+        let login = Login { client: "muster-bridge".to_owned(), user: BRIDGE.to_owned(), password: secret };
+        Ok(Self { address, inner, login, shutdown })
+    }
+}
+
+impl Drop for EmbeddedBroker {
+    fn drop(&mut self) {
+        self.shutdown.shutdown();
+    }
+}
+
+/// Every client is a descriptor, and the usual limit is too low for a thousand of them. Where it cannot be raised, fewer clients
+/// fit.
+fn raise_descriptor_limit(clients: usize) {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = u64::try_from(clients).unwrap_or(u64::MAX).saturating_add(OTHER_DESCRIPTORS);
+    let wanted = maximum.map_or(wanted, |maximum| maximum.min(wanted));
+    if current.is_some_and(|current| current < wanted)
+        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum })
+    {
+        tracing::debug!(%error, "the limit of open files stays as it is");
+    }
+}
+
+fn configure(settings: &BrokerSettings) -> BrokerConfig {
+    let inner = SocketAddr::from(([127, 0, 0, 1], 0));
+    let tls = settings.tls.as_ref().map(|(cert, key)| {
+        let mut tls = TlsConfig::new(cert.clone(), key.clone());
+        tls.bind_addresses = vec![settings.listen];
+        tls
+    });
+    let mut config = BrokerConfig {
+        bind_addresses: vec![if tls.is_some() { inner } else { settings.listen }],
+        tls_config: tls,
+        max_clients: settings.max_clients,
+        session_expiry_interval: SESSIONS,
+        max_packet_size: MAX_PAYLOAD + (4 << 10),
+        retain_available: false,
+        sys_topics_enabled: false,
+        ..BrokerConfig::default()
+    };
+    // Secrets cannot be guessed; a lock by address would lock out all robots behind one router.
+    config.auth_config.rate_limit.enabled = false;
+    config.storage_config.backend = StorageBackend::Memory;
+    config.storage_config.max_queued_messages_per_client = 1000;
+    config.storage_config.max_queued_bytes_per_client = 4 << 20;
+    config
+}
+
+/// Who gets in, and what they may do.
+struct Gate {
+    credentials: Credentials,
+    topics: Topics,
+    secret: String,
+    /// What each robot may still say. The bridge speaks to all of them and has no limit.
+    buckets: Mutex<HashMap<String, Bucket>>,
+}
+
+impl Gate {
+    /// A robot may publish on its own topics, and not without end.
+    fn may_publish(&self, user: &str, topic: &str) -> bool {
+        let Some((robot, joined)) = robot_of(user) else { return false };
+        if !self.topics.may_publish(robot, joined, topic) {
+            return false;
+        }
+        let (now, mut buckets) = (SystemClock.now(), self.buckets.lock());
+        match buckets.get_mut(user) {
+            Some(bucket) => bucket.take(now),
+            None => buckets.entry(user.to_owned()).or_insert_with(|| Bucket::new(now)).take(now),
+        }
+    }
+
+    fn who(&self, connect: &ConnectPacket) -> Option<String> {
+        let user = connect.username.as_deref()?;
+        let password = std::str::from_utf8(connect.password.as_deref()?).ok()?;
+        if user == BRIDGE {
+            return (password == self.secret).then(|| BRIDGE.to_owned());
+        }
+        // Of two clients with one id the broker keeps the later: nobody connects under the id of another.
+        match self.credentials.check(user, password) {
+            Claim::Robot if connect.client_id == user => Some(format!("{ROBOT}{user}")),
+            Claim::Joining if connect.client_id == joining_client(user) => Some(format!("{JOINING}{user}")),
+            Claim::Robot | Claim::Joining | Claim::Refused => None,
+        }
+    }
+}
+
+/// A robot and whether it has joined.
+fn robot_of(user: &str) -> Option<(&str, bool)> {
+    let joined = user.strip_prefix(ROBOT).map(|robot| (robot, true));
+    joined.or_else(|| user.strip_prefix(JOINING).map(|robot| (robot, false)))
+}
+
+type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+impl AuthProvider for Gate {
+    fn authenticate<'a>(
+        &'a self,
+        connect: &'a ConnectPacket,
+        _: SocketAddr,
+    ) -> Answer<'a, mqtt5::Result<AuthResult>> {
+        Box::pin(async move {
+            Ok(match self.who(connect) {
+                Some(user) => AuthResult::success_with_user(user),
+                None => AuthResult::fail(ReasonCode::NotAuthorized),
+            })
+        })
+    }
+
+    fn authorize_publish<'a>(&'a self, _: &str, user: Option<&'a str>, topic: &'a str) -> Answer<'a, bool> {
+        let allowed = match user {
+            Some(BRIDGE) => true,
+            Some(user) => self.may_publish(user, topic),
+            None => false,
+        };
+        Box::pin(async move { allowed })
+    }
+
+    fn authorize_subscribe<'a>(
+        &'a self,
+        _: &str,
+        user: Option<&'a str>,
+        topic_filter: &'a str,
+    ) -> Answer<'a, bool> {
+        let allowed = match user {
+            Some(BRIDGE) => true,
+            Some(user) => robot_of(user)
+                .is_some_and(|(robot, joined)| self.topics.may_subscribe(robot, joined, topic_filter)),
+            None => false,
+        };
+        Box::pin(async move { allowed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_ports::store::{History, MemoryLog, Store};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_flood_of_a_robot_is_refused_and_the_bridge_says_what_it_likes() {
+        let store = Store::open(MemoryLog::default(), History::default(), SystemClock).unwrap();
+        let gate = Gate {
+            credentials: Credentials::new(store, "default", Arc::new(|_| false)),
+            topics: Topics::new("p"),
+            secret: String::new(),
+            buckets: Mutex::default(),
+        };
+        let mut heard = 0;
+        for _ in 0..100_000 {
+            assert!(gate.authorize_publish("", Some(BRIDGE), "p/robots/r1/tasks/dispatch").await);
+            heard += u32::from(gate.authorize_publish("", Some("robot:r1"), "p/heartbeat").await);
+        }
+        assert!((1000..100_000).contains(&heard), "{heard}");
+        assert!(gate.authorize_publish("", Some("robot:r2"), "p/heartbeat").await, "others are unharmed");
+    }
+}

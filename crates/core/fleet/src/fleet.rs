@@ -1,0 +1,248 @@
+//! The fleet: every robot and what it holds, indexed so that a robot for the next task is found without looking at all of them.
+//!
+//! Fed with robots and tasks as they are committed, and by [`Fleet::place`], whose choice counts at once. Rules:
+//! - a robot holds no more tasks than it has slots, and no more cpu and memory than it says it has;
+//! - a task goes to a robot of its namespace that is Online, takes tasks, matches all it asks for, and has room;
+//! - of those, the one with the fewest tasks (spread) or the most (bin-pack); by name where that is the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use muster_types::placement::{Demand, Spread};
+use muster_types::robot_status::Phase;
+
+use crate::robot_view::RobotView;
+use crate::wish::Wish;
+
+/// Demands that are remembered; beyond, they are compiled anew.
+const MAX_WISHES: usize = 4096;
+
+/// Why no robot takes a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// One CamelCase word.
+    pub reason: &'static str,
+    /// A sentence for people.
+    pub message: String,
+}
+
+/// Every robot and what it holds.
+#[derive(Debug, Default)]
+pub struct Fleet {
+    robots: BTreeMap<Arc<str>, Member>,
+    /// Where tasks are.
+    homes: BTreeMap<u128, Arc<str>>,
+    /// Robots that may take one more task, by how many they have.
+    open: BTreeSet<(u32, Arc<str>)>,
+    wishes: BTreeMap<Arc<Demand>, Known>,
+    /// Grows with every change.
+    version: u64,
+}
+
+#[derive(Debug, Default)]
+struct Member {
+    /// Nothing if tasks are there of which the robot is not known, or no longer.
+    view: Option<RobotView>,
+    held: BTreeMap<u128, Held>,
+    cpu_millis: u64,
+    memory: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Held {
+    group: String,
+    cpu_millis: u64,
+    memory: u64,
+}
+
+#[derive(Debug)]
+struct Known {
+    wish: Wish,
+    refused: Option<(u64, Refusal)>,
+}
+
+impl Fleet {
+    /// Takes in a robot as it was committed.
+    pub fn observe(&mut self, view: RobotView) {
+        let path = view.path.clone();
+        self.change(&path, |member| member.view = Some(view));
+    }
+
+    /// A robot is gone. What it held stays with it until that is released.
+    pub fn forget(&mut self, path: &Arc<str>) {
+        self.change(path, |member| member.view = None);
+    }
+
+    /// The robot at a path, if it is known.
+    pub fn robot(&self, path: &str) -> Option<&RobotView> {
+        self.robots.get(path)?.view.as_ref()
+    }
+
+    /// All robots that are known.
+    pub fn robots(&self) -> impl Iterator<Item = &RobotView> {
+        self.robots.values().filter_map(|member| member.view.as_ref())
+    }
+
+    /// A task is at a robot. It is nowhere else.
+    pub fn hold(&mut self, uid: u128, path: &Arc<str>, demand: &Demand) {
+        let held = Held { group: demand.group.clone(), cpu_millis: demand.cpu_millis, memory: demand.memory };
+        if self.homes.get(&uid) == Some(path)
+            && self.robots.get(path).is_some_and(|member| member.held.get(&uid) == Some(&held))
+        {
+            return;
+        }
+        self.release(uid);
+        self.homes.insert(uid, path.clone());
+        self.change(path, |member| {
+            member.cpu_millis = member.cpu_millis.saturating_add(held.cpu_millis);
+            member.memory = member.memory.saturating_add(held.memory);
+            member.held.insert(uid, held);
+        });
+    }
+
+    /// A task is at no robot any more.
+    pub fn release(&mut self, uid: u128) {
+        let Some(path) = self.homes.remove(&uid) else { return };
+        self.change(&path, |member| {
+            if let Some(held) = member.held.remove(&uid) {
+                member.cpu_millis = member.cpu_millis.saturating_sub(held.cpu_millis);
+                member.memory = member.memory.saturating_sub(held.memory);
+            }
+        });
+    }
+
+    /// The tasks at a robot.
+    pub fn held_by(&self, path: &str) -> Vec<u128> {
+        self.robots.get(path).map(|member| member.held.keys().copied().collect()).unwrap_or_default()
+    }
+
+    /// The robot a task goes to. It counts as held there from now on.
+    pub fn place(&mut self, uid: u128, demand: &Arc<Demand>) -> Result<Arc<str>, Refusal> {
+        if self.wishes.len() >= MAX_WISHES && !self.wishes.contains_key(demand) {
+            self.wishes.clear();
+        }
+        let new = || Known { wish: Wish::new(demand), refused: None };
+        let known = self.wishes.entry(demand.clone()).or_insert_with(new);
+        if let Some((_, refusal)) = known.refused.as_ref().filter(|(version, _)| *version == self.version) {
+            return Err(refusal.clone());
+        }
+        let wish = &known.wish;
+        let fits = |path: &Arc<str>| {
+            let member = self.robots.get(path)?;
+            let view = member.view.as_ref()?;
+            (view.names().0 == demand.namespace && wish.mismatch(view).is_none() && member.has_room(demand))
+                .then(|| path.clone())
+        };
+        let found = if demand.target.is_empty() {
+            let mut paths = self.open.iter().map(|(_, path)| path);
+            match demand.affinity.prefer {
+                Spread::Spread => paths.find_map(fits),
+                Spread::BinPack => paths.rev().find_map(fits),
+            }
+        } else {
+            let path: Arc<str> = format!("{}/{}", demand.namespace, demand.target).into();
+            let open = self.robots.get(&path).is_some_and(Member::is_open);
+            fits(&path).filter(|_| open)
+        };
+        if let Some(path) = found {
+            self.hold(uid, &path, demand);
+            return Ok(path);
+        }
+        let refusal = describe(&self.robots, wish);
+        if let Some(known) = self.wishes.get_mut(demand) {
+            known.refused = Some((self.version, refusal.clone()));
+        }
+        Err(refusal)
+    }
+
+    /// Everything that is wrong with the index; nothing, if it is sound.
+    pub fn violations(&self) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for (path, member) in &self.robots {
+            let key = (member.load(), path.clone());
+            if self.open.contains(&key) != member.is_open() {
+                wrong.push(format!("{path} is open in one place only"));
+            }
+            for uid in member.held.keys() {
+                if self.homes.get(uid) != Some(path) {
+                    wrong.push(format!("task {uid} is held by {path} and lives elsewhere"));
+                }
+            }
+        }
+        let held: usize = self.robots.values().map(|member| member.held.len()).sum();
+        if held != self.homes.len() {
+            wrong.push(format!("{held} tasks are held, {} have a home", self.homes.len()));
+        }
+        wrong
+    }
+
+    fn change(&mut self, path: &Arc<str>, change: impl FnOnce(&mut Member)) {
+        self.version += 1;
+        let member = self.robots.entry(path.clone()).or_default();
+        self.open.remove(&(member.load(), path.clone()));
+        change(member);
+        if member.is_open() {
+            self.open.insert((member.load(), path.clone()));
+        } else if member.view.is_none() && member.held.is_empty() {
+            self.robots.remove(path);
+        }
+    }
+}
+
+impl Member {
+    fn load(&self) -> u32 {
+        u32::try_from(self.held.len()).unwrap_or(u32::MAX)
+    }
+
+    /// It may take one more task, whatever that needs.
+    fn is_open(&self) -> bool {
+        self.view.as_ref().is_some_and(|view| {
+            let takes = view.phase == Phase::Online && !view.unschedulable && view.cut_since.is_none();
+            takes && self.load() < view.max_tasks
+        })
+    }
+
+    fn has_room(&self, demand: &Demand) -> bool {
+        let Some(view) = &self.view else { return false };
+        let within =
+            |used: u64, more: u64, most: u64| more == 0 || most == 0 || used.saturating_add(more) <= most;
+        let runs = |group: &String| self.held.values().any(|held| held.group == *group);
+        within(self.cpu_millis, demand.cpu_millis, u64::from(view.device.cpus) * 1000)
+            && within(self.memory, demand.memory, view.device.memory)
+            && demand.affinity.with.iter().all(runs)
+            && !demand.affinity.apart.iter().any(runs)
+    }
+}
+
+/// Why none of the robots takes a task.
+fn describe(robots: &BTreeMap<Arc<str>, Member>, wish: &Wish) -> Refusal {
+    let namespace = wish.demand.namespace.as_str();
+    let there = || {
+        let views = robots.values().filter_map(|member| Some((member, member.view.as_ref()?)));
+        views.filter(|(_, view)| view.names().0 == namespace)
+    };
+    let all = there().count();
+    let refusal = |reason, message| Refusal { reason, message };
+    if all == 0 {
+        return refusal("NoRobot", format!("no robot has joined namespace {namespace}"));
+    }
+    let matching: Vec<_> = there().filter(|(_, view)| wish.mismatch(view).is_none()).collect();
+    if matching.is_empty() {
+        let why = there().find_map(|(_, view)| wish.mismatch(view)).unwrap_or_default();
+        return refusal("NoRobot", format!("none of {all} robots matches; of one of them, {why}"));
+    }
+    let count = |test: fn(&RobotView) -> bool| matching.iter().filter(|(_, view)| test(view)).count();
+    let offline = count(|view| view.phase == Phase::Offline);
+    let pending = count(|view| view.phase == Phase::Pending);
+    let drained = count(|view| view.phase == Phase::Online && view.unschedulable);
+    let cut = count(|view| view.phase == Phase::Online && !view.unschedulable && view.cut_since.is_some());
+    let total = matching.len();
+    if offline + pending + drained + cut == total {
+        let message = format!(
+            "{total} robots match: {offline} offline, {pending} not let in yet, {drained} drained, {cut} disconnected"
+        );
+        return refusal("RobotsAway", message);
+    }
+    let message = format!("{total} robots match; those that work have no room for it now");
+    refusal("RobotsBusy", message)
+}

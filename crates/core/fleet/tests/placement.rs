@@ -1,0 +1,186 @@
+//! Which robot a task goes to, and what is said if none takes it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use muster_fleet::RobotView;
+use muster_fleet::fleet::Fleet;
+use muster_types::placement::{Affinity, Constraint, Demand, Operator, Spread};
+use muster_types::robot_status::{DeviceInfo, Phase};
+
+fn robot(name: &str, slots: u32) -> RobotView {
+    RobotView {
+        path: format!("default/{name}").into(),
+        phase: Phase::Online,
+        unschedulable: false,
+        max_tasks: slots,
+        labels: BTreeMap::from([("zone".to_owned(), name[..1].to_owned())]),
+        device: DeviceInfo {
+            cpus: 2,
+            memory: 1 << 30,
+            agent_version: "1.4.2".to_owned(),
+            ..DeviceInfo::default()
+        },
+        cut_since: None,
+    }
+}
+
+fn fleet(robots: impl IntoIterator<Item = RobotView>) -> Fleet {
+    let mut fleet = Fleet::default();
+    robots.into_iter().for_each(|robot| fleet.observe(robot));
+    fleet
+}
+
+fn demand() -> Demand {
+    Demand { namespace: "default".to_owned(), ..Demand::default() }
+}
+
+fn constraint(attribute: &str, operator: Operator, value: &str) -> Constraint {
+    Constraint { attribute: attribute.to_owned(), operator, value: value.to_owned() }
+}
+
+/// Places tasks with the same demand; names of robots, or the reason why there is none.
+fn place(fleet: &mut Fleet, first: u128, count: u128, demand: Demand) -> Vec<String> {
+    let demand = Arc::new(demand);
+    let mut placed = Vec::new();
+    for uid in first..first + count {
+        placed.push(match fleet.place(uid, &demand) {
+            Ok(path) => path.trim_start_matches("default/").to_owned(),
+            Err(refusal) => refusal.reason.to_owned(),
+        });
+    }
+    assert_eq!(fleet.violations(), [""; 0]);
+    placed
+}
+
+#[test]
+fn tasks_are_spread_and_no_robot_gets_more_than_its_slots() {
+    let mut fleet = fleet([robot("a", 2), robot("b", 1)]);
+    assert_eq!(place(&mut fleet, 1, 4, demand()), ["a", "b", "a", "RobotsBusy"]);
+}
+
+#[test]
+fn bin_pack_fills_one_robot_before_the_next() {
+    let mut fleet = fleet([robot("a", 2), robot("b", 2)]);
+    let packed = Demand { affinity: Affinity { prefer: Spread::BinPack, ..Affinity::default() }, ..demand() };
+    let placed = place(&mut fleet, 1, 4, packed);
+    assert_eq!(placed[0], placed[1]);
+    assert_eq!(placed[2], placed[3]);
+    assert_ne!(placed[0], placed[2]);
+}
+
+#[test]
+fn a_selector_and_a_target_choose_among_robots() {
+    let mut fleet = fleet([robot("a1", 1), robot("b1", 1), robot("b2", 1)]);
+    let selector = BTreeMap::from([("zone".to_owned(), "b".to_owned())]);
+    assert_eq!(place(&mut fleet, 1, 3, Demand { selector, ..demand() }), ["b1", "b2", "RobotsBusy"]);
+    let target = Demand { target: "a1".to_owned(), ..demand() };
+    assert_eq!(place(&mut fleet, 9, 2, target), ["a1", "RobotsBusy"]);
+}
+
+#[test]
+fn constraints_look_at_labels_and_at_the_device() {
+    for (attribute, operator, value, fits) in [
+        ("label.zone", Operator::Equal, "a", true),
+        ("label.zone", Operator::NotEqual, "a", false),
+        ("label.arm", Operator::NotEqual, "left", true),
+        ("label.arm", Operator::Equal, "left", false),
+        ("device.cpus", Operator::GreaterOrEqual, "2", true),
+        ("device.cpus", Operator::Less, "2", false),
+        ("device.memory", Operator::GreaterOrEqual, "1Gi", true),
+        ("device.memory", Operator::Greater, "1Gi", false),
+        ("label.zone", Operator::Regexp, "^[ab]$", true),
+        ("label.zone", Operator::Regexp, "^b", false),
+        ("device.agentVersion", Operator::Version, ">= 1.4, < 2", true),
+        ("device.agentVersion", Operator::Version, ">= 2", false),
+        ("label.zone", Operator::SetContains, "a", true),
+    ] {
+        let mut fleet = fleet([robot("a", 1)]);
+        let constraints = vec![constraint(attribute, operator, value)];
+        let placed = place(&mut fleet, 1, 1, Demand { constraints, ..demand() });
+        assert_eq!(placed == ["a"], fits, "{attribute} {operator} {value}: {placed:?}");
+    }
+}
+
+#[test]
+fn cpu_and_memory_of_a_robot_are_not_given_away_twice() {
+    let mut fleet = fleet([robot("a", 9)]);
+    let large = Demand { cpu_millis: 1500, ..demand() };
+    assert_eq!(place(&mut fleet, 1, 2, large), ["a", "RobotsBusy"]);
+    let memory = Demand { memory: 1 << 29, ..demand() };
+    assert_eq!(place(&mut fleet, 11, 3, memory), ["a", "a", "RobotsBusy"]);
+    fleet.release(11);
+    assert_eq!(place(&mut fleet, 21, 1, Demand { memory: 1 << 29, ..demand() }), ["a"]);
+}
+
+#[test]
+fn groups_stay_together_or_apart() {
+    let mut fleet = fleet([robot("a", 9), robot("b", 9)]);
+    let one = Demand { group: "one".to_owned(), ..demand() };
+    assert_eq!(place(&mut fleet, 1, 1, one), ["a"]);
+    let near = Affinity { with: vec!["one".to_owned()], ..Affinity::default() };
+    let with_one = Demand { group: "two".to_owned(), affinity: near, ..demand() };
+    assert_eq!(place(&mut fleet, 11, 2, with_one), ["a", "a"]);
+    let far = Affinity { apart: vec!["one".to_owned(), "three".to_owned()], ..Affinity::default() };
+    let apart = Demand { group: "three".to_owned(), affinity: far, ..demand() };
+    assert_eq!(place(&mut fleet, 21, 2, apart), ["b", "RobotsBusy"]);
+}
+
+#[test]
+fn only_robots_of_the_namespace_that_work_and_take_tasks_are_given_any() {
+    let away = |phase, unschedulable| RobotView { phase, unschedulable, ..robot("a", 1) };
+    for (view, reason) in [
+        (away(Phase::Offline, false), "RobotsAway"),
+        (away(Phase::Pending, false), "RobotsAway"),
+        (away(Phase::Online, true), "RobotsAway"),
+        (RobotView { path: "other/a".into(), ..robot("a", 1) }, "NoRobot"),
+    ] {
+        assert_eq!(place(&mut fleet([view]), 1, 1, demand()), [reason]);
+    }
+}
+
+#[test]
+fn a_refusal_names_the_reason_and_is_reconsidered_when_a_robot_changes() {
+    let mut fleet = fleet([robot("a", 1)]);
+    let selector = BTreeMap::from([("zone".to_owned(), "z".to_owned())]);
+    let demand = Arc::new(Demand { selector, ..demand() });
+    let refusal = fleet.place(1, &demand).unwrap_err();
+    assert_eq!(refusal.message, "none of 1 robots matches; of one of them, label zone is not z");
+    fleet.observe(robot("z", 1));
+    assert_eq!(&*fleet.place(1, &demand).unwrap(), "default/z");
+}
+
+#[test]
+fn what_a_robot_holds_outlives_it_in_the_index() {
+    let mut fleet = fleet([robot("a", 1)]);
+    place(&mut fleet, 7, 1, demand());
+    fleet.forget(&"default/a".into());
+    assert_eq!(fleet.held_by("default/a"), [7]);
+    fleet.observe(robot("a", 1));
+    assert_eq!(place(&mut fleet, 8, 1, demand()), ["RobotsBusy"]);
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_robot_ever_holds_more_than_it_has(steps in proptest::collection::vec((0_u8..6, 0_u8..4, 0_u128..12), 1..80)) {
+        let mut fleet = Fleet::default();
+        for (what, which, uid) in steps {
+            let name = ["a", "b", "c", "d"][which as usize];
+            match what {
+                0 => fleet.observe(robot(name, u32::from(which) + 1)),
+                1 => fleet.observe(RobotView { phase: Phase::Offline, ..robot(name, 2) }),
+                2 => fleet.release(uid),
+                _ => {
+                    fleet.release(uid);
+                    let demand = Arc::new(Demand { cpu_millis: u64::from(which) * 400, ..demand() });
+                    if let Ok(path) = fleet.place(uid, &demand) {
+                        let view = fleet.robot(&path).unwrap();
+                        proptest::prop_assert_eq!(view.phase, Phase::Online);
+                        proptest::prop_assert!(fleet.held_by(&path).len() <= view.max_tasks as usize);
+                    }
+                }
+            }
+            proptest::prop_assert_eq!(fleet.violations(), Vec::<String>::new());
+        }
+    }
+}

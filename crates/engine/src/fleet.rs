@@ -1,0 +1,183 @@
+//! The loop of robots: it decides on their phases and writes them down.
+//!
+//! It has no runtime and speaks to no robot: all it does is write to the store, from what the bridge wrote there. A robot costs
+//! nothing until it changed or its silence is due. Decisions are those of `muster-fleet`.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use muster_fleet::liveness::{Settings, judge};
+use muster_ports::clock::{Clock, Millis};
+use muster_ports::store::{
+    Batch, Change, CommitError, Key, Precondition, ResourceName, Store, Watch, WatchError, WatchScope, Write,
+};
+use muster_types::Robot;
+use muster_types::robot_status::Phase;
+
+use crate::intake::Intake;
+use crate::wake::{self, Cycle};
+use crate::writes::put;
+
+/// Robots looked at in one cycle.
+const SLICE: usize = 1024;
+
+/// The loop's state.
+pub struct Robots {
+    store: Store,
+    clock: Arc<dyn Clock>,
+    settings: Settings,
+    resource: ResourceName,
+    watch: Watch,
+    /// When this loop began to listen, in seconds.
+    since: i64,
+    /// Robots that were let in.
+    members: BTreeSet<Arc<str>>,
+    /// When each is to be looked at.
+    due_of: HashMap<Arc<str>, i64>,
+    due: BTreeSet<(i64, Arc<str>)>,
+    dirty: BTreeSet<Arc<str>>,
+}
+
+/// Sees to the phases of robots until the store closes.
+pub async fn run(store: Store, clock: Arc<dyn Clock>, settings: Settings) {
+    let robots = Robots::new(store.clone(), clock.clone(), settings);
+    wake::run(store, clock, robots).await;
+}
+
+impl Robots {
+    /// Reads what is stored.
+    pub fn new(store: Store, clock: Arc<dyn Clock>, settings: Settings) -> Result<Self, WatchError> {
+        let resource = ResourceName::new("robots.muster.dev");
+        let mut robots = Self {
+            watch: store.watch(WatchScope::Resource(resource.clone()), store.revision())?,
+            since: clock.now().to_timestamp().as_second(),
+            store,
+            clock,
+            settings,
+            resource,
+            members: BTreeSet::new(),
+            due_of: HashMap::new(),
+            due: BTreeSet::new(),
+            dirty: BTreeSet::new(),
+        };
+        robots.read_all();
+        Ok(robots)
+    }
+
+    fn read_all(&mut self) {
+        for stored in self.store.snapshot(&self.resource).range(None, None) {
+            self.dirty.insert(stored.path.clone());
+            if let Ok(robot) = serde_json::from_slice::<Robot>(stored.json())
+                && robot.status.phase() != Phase::Pending
+            {
+                self.members.insert(stored.path.clone());
+            }
+        }
+    }
+
+    /// One whole cycle. Returns when to look again even if nothing happens.
+    pub async fn step(&mut self) -> Result<Option<Millis>, WatchError> {
+        self.take_in()?;
+        let now = self.clock.now();
+        let second = now.to_timestamp().as_second();
+        while let Some((at, path)) = self.due.first().cloned()
+            && at <= second
+        {
+            self.set_due(&path, None);
+            self.dirty.insert(path);
+        }
+        let slice: Vec<_> = self.dirty.iter().take(SLICE).cloned().collect();
+        let mut writes = Vec::new();
+        for path in slice {
+            self.dirty.remove(&path);
+            writes.extend(self.look_at(&path, second).map(|write| (path, write)));
+        }
+        let commits = writes.into_iter().map(|(path, write)| {
+            let store = self.store.clone();
+            async move { (path, store.commit(Batch::of(write)).await) }
+        });
+        for (path, outcome) in join_all(commits).await {
+            match outcome {
+                Ok(_) => {}
+                // Its change brings it here again.
+                Err(CommitError::Conflict { .. }) => drop(self.dirty.insert(path)),
+                Err(error) => {
+                    tracing::warn!(path = &*path, %error, "the phase of a robot could not be committed");
+                    self.set_due(&path, Some(second + 1));
+                }
+            }
+        }
+        let due = self.due.first().map(|(at, _)| Millis(at.saturating_mul(1000)));
+        Ok(if self.dirty.is_empty() { due } else { Some(now) })
+    }
+
+    /// Decides on one robot; what is to be written, if anything is.
+    fn look_at(&mut self, path: &Arc<str>, second: i64) -> Option<Write> {
+        let key = Key { resource: self.resource.clone(), path: path.clone() };
+        let stored = self.store.get(&key)?;
+        let mut robot: Robot = match serde_json::from_slice(stored.json()) {
+            Ok(robot) => robot,
+            Err(error) => {
+                tracing::error!(%key, %error, "a stored robot cannot be read; it is left alone");
+                return None;
+            }
+        };
+        let others = self.members.len() - usize::from(self.members.contains(path));
+        let verdict = judge(&robot, &self.settings, others, self.since, second);
+        self.set_due(path, verdict.wake_at);
+        if verdict.phase == Phase::Pending {
+            self.members.remove(path);
+        } else {
+            self.members.insert(path.clone());
+        }
+        if robot.status.phase == Some(verdict.phase) && robot.status.message == verdict.message {
+            return None;
+        }
+        robot.status.phase = Some(verdict.phase);
+        robot.status.message = verdict.message;
+        put(key, Precondition::At(stored.revision), &mut robot)
+    }
+
+    fn set_due(&mut self, path: &Arc<str>, at: Option<i64>) {
+        if let Some(old) = self.due_of.remove(path) {
+            self.due.remove(&(old, path.clone()));
+        }
+        if let Some(at) = at {
+            self.due_of.insert(path.clone(), at);
+            self.due.insert((at, path.clone()));
+        }
+    }
+}
+
+impl Intake for Robots {
+    fn watch(&mut self) -> &mut Watch {
+        &mut self.watch
+    }
+
+    fn observe(&mut self, change: &Change) {
+        let path = &change.object.path;
+        if change.deleted {
+            self.dirty.remove(path);
+            self.members.remove(path);
+            self.set_due(path, None);
+        } else {
+            self.dirty.insert(path.clone());
+        }
+    }
+
+    fn start_over(&mut self) -> Result<(), WatchError> {
+        let scope = WatchScope::Resource(self.resource.clone());
+        self.watch = self.store.watch(scope, self.store.revision())?;
+        self.read_all();
+        Ok(())
+    }
+}
+
+impl Cycle for Robots {
+    const WHAT: &'static str = "the loop of robots";
+
+    fn step(&mut self) -> impl Future<Output = Result<Option<Millis>, WatchError>> + Send {
+        Self::step(self)
+    }
+}
