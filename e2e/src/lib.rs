@@ -20,4 +20,5 @@ pub mod load;
 pub mod outage;
 pub mod round_robin;
 pub mod server;
+pub mod terminal;
 pub mod wait;

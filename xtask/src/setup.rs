@@ -46,7 +46,7 @@ pub struct Tool {
     locate: fn(&Tool, &Path) -> Result<PathBuf>,
 }
 
-static TOOLS: [Tool; 12] = [
+static TOOLS: &[Tool] = &[
     Tool {
         name: "kubectl 1.37",
         variable: "MUSTER_KUBECTL",
@@ -115,6 +115,12 @@ static TOOLS: [Tool; 12] = [
         variable: "MUSTER_CHROMEDRIVER",
         need: Need::Tests { word: "browser" },
         locate: locate_chromedriver,
+    },
+    Tool {
+        name: "tmux",
+        variable: "MUSTER_TMUX",
+        need: Need::Tests { word: "real_terminal" },
+        locate: locate_tmux,
     },
     Tool {
         name: "Prometheus",
@@ -347,6 +353,13 @@ fn locate_postgres(tool: &Tool, _: &Path) -> Result<PathBuf> {
 
 fn locate_chromedriver(tool: &Tool, _: &Path) -> Result<PathBuf> {
     installed(tool, Path::new("/usr/bin/chromedriver"), &["chromium", "chromium-driver"])
+}
+
+fn locate_tmux(tool: &Tool, _: &Path) -> Result<PathBuf> {
+    match run::find_in_path("tmux") {
+        Some(path) => Ok(path),
+        None => installed(tool, Path::new("/usr/bin/tmux"), &["tmux"]),
+    }
 }
 
 /// Not installed on the machine, where it would be a service.

@@ -10,6 +10,7 @@ mod identity;
 mod records;
 mod uploads;
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -23,7 +24,13 @@ fn main() -> anyhow::Result<ExitCode> {
         return Ok(muster_runtime_process::shepherd_main());
     }
     let filter = EnvFilter::try_new(&args.log)?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    // When nobody reads the log, a complaint about that would end the agent.
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .log_internal_errors(false)
+        .with_writer(std::io::stderr)
+        .init();
     // An error says that somebody did it before.
     drop(rustls::crypto::ring::default_provider().install_default());
     // One thread is enough: all it does is wait.

@@ -27,7 +27,9 @@ use clap_complete::Shell;
 use muster_types::Duration;
 
 pub use adapter_args::AdapterCommand;
-pub use follow_args::{CancelArgs, ExplainArgs, ExplainOutput, LogsArgs, RetryArgs, WaitArgs, WatchArgs};
+pub use follow_args::{
+    CancelArgs, ExplainArgs, ExplainOutput, LogsArgs, RetryArgs, TopArgs, WaitArgs, WatchArgs,
+};
 pub use goal::{Goal, Reached, state_of};
 pub use object_args::{ApplyArgs, Cascade, DeleteArgs, DescribeArgs, GetArgs, Output, SelectArgs};
 pub use pod_args::PodArgs;
@@ -127,6 +129,9 @@ pub enum Command {
     /// Show tasks as they change
     #[command(after_help = examples::WATCH)]
     Watch(WatchArgs),
+    /// Show all that happens on one screen, and act on it by keys
+    #[command(after_help = examples::TOP)]
+    Top(TopArgs),
     /// Ask for tasks to be canceled
     #[command(after_help = examples::CANCEL)]
     Cancel(CancelArgs),

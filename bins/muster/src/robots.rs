@@ -20,6 +20,7 @@ use muster_ports::clock::{Clock, SystemClock};
 use muster_ports::logs::Logs;
 use muster_ports::runtime::{Fact, Runtime};
 use muster_ports::store::Store;
+use muster_ports::telemetry::Telemetry;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
 
@@ -113,8 +114,8 @@ impl RobotPart {
     }
 
     /// Starts what forwards and what judges robots. To be called once the engine has taken over what was there before.
-    pub fn start(self, loops: &mut JoinSet<()>) {
-        loops.spawn(fleet::run(self.store, self.clock, self.liveness));
+    pub fn start(self, loops: &mut JoinSet<()>, telemetry: Telemetry) {
+        loops.spawn(fleet::run(self.store, self.clock, self.liveness, telemetry));
         let (bridge, broker) = (self.bridge, self.broker);
         loops.spawn(async move {
             bridge.await;

@@ -276,7 +276,7 @@ impl ReadyEngine {
             // These end with this loop.
             let mut loops = JoinSet::new();
             if let Some(robots) = robots {
-                robots.start(&mut loops);
+                robots.start(&mut loops, outside.telemetry.clone());
             }
             run_engine(engine, outside, facts, questions).await;
         });

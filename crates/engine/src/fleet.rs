@@ -12,6 +12,8 @@ use muster_ports::clock::{Clock, Millis};
 use muster_ports::store::{
     Batch, Change, CommitError, Key, Precondition, ResourceName, Store, Watch, WatchError, WatchScope, Write,
 };
+use muster_ports::telemetry::Telemetry;
+use muster_ports::telemetry::catalog::ROBOTS;
 use muster_types::Robot;
 use muster_types::robot_status::Phase;
 
@@ -33,6 +35,8 @@ pub struct Robots {
     since: i64,
     /// Robots that were let in.
     members: BTreeSet<Arc<str>>,
+    phases: HashMap<Arc<str>, Phase>,
+    telemetry: Telemetry,
     /// When each is to be looked at.
     due_of: HashMap<Arc<str>, i64>,
     due: BTreeSet<(i64, Arc<str>)>,
@@ -40,9 +44,9 @@ pub struct Robots {
 }
 
 /// Sees to the phases of robots until the store closes.
-pub async fn run(store: Store, clock: Arc<dyn Clock>, settings: Settings) {
+pub async fn run(store: Store, clock: Arc<dyn Clock>, settings: Settings, telemetry: Telemetry) {
     let robots = Robots::new(store.clone(), clock.clone(), settings);
-    wake::run(store, clock, robots).await;
+    wake::run(store, clock, robots.map(|robots| Robots { telemetry, ..robots })).await;
 }
 
 impl Robots {
@@ -57,6 +61,8 @@ impl Robots {
             settings,
             resource,
             members: BTreeSet::new(),
+            phases: HashMap::new(),
+            telemetry: Telemetry::default(),
             due_of: HashMap::new(),
             due: BTreeSet::new(),
             dirty: BTreeSet::new(),
@@ -88,6 +94,7 @@ impl Robots {
             self.dirty.insert(path);
         }
         let slice: Vec<_> = self.dirty.iter().take(SLICE).cloned().collect();
+        let looked = !slice.is_empty();
         let mut writes = Vec::new();
         for path in slice {
             self.dirty.remove(&path);
@@ -108,8 +115,19 @@ impl Robots {
                 }
             }
         }
+        if looked {
+            self.tell();
+        }
         let due = self.due.first().map(|(at, _)| Millis(at.saturating_mul(1000)));
         Ok(if self.dirty.is_empty() { due } else { Some(now) })
+    }
+
+    /// How many robots are in which phase.
+    fn tell(&self) {
+        for phase in Phase::ALL {
+            let count = self.phases.values().filter(|it| *it == phase).count();
+            self.telemetry.set(ROBOTS, &[phase.as_str()], u64::try_from(count).unwrap_or(u64::MAX));
+        }
     }
 
     /// Decides on one robot; what is to be written, if anything is.
@@ -126,6 +144,7 @@ impl Robots {
         let others = self.members.len() - usize::from(self.members.contains(path));
         let verdict = judge(&robot, &self.settings, others, self.since, second);
         self.set_due(path, verdict.wake_at);
+        self.phases.insert(path.clone(), verdict.phase);
         if verdict.phase == Phase::Pending {
             self.members.remove(path);
         } else {
@@ -160,6 +179,7 @@ impl Intake for Robots {
         if change.deleted {
             self.dirty.remove(path);
             self.members.remove(path);
+            self.phases.remove(path);
             self.set_due(path, None);
         } else {
             self.dirty.insert(path.clone());

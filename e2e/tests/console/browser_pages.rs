@@ -8,7 +8,7 @@ use muster_e2e::brokers::free_port;
 use muster_e2e::wait::{SOON, wait_for};
 use serde_json::json;
 
-use crate::world::World;
+use crate::world::{API, World};
 
 #[test]
 fn the_overview_changes_by_itself_and_draws_the_queue() {
@@ -104,23 +104,26 @@ fn a_task_shows_why_it_waits_then_its_log_then_how_it_ended() {
 #[test]
 fn a_task_that_waits_names_what_it_waits_for_and_what_that_waits_for() {
     let world = World::new();
-    for (kind, needs) in [("dig", vec![]), ("pour", vec!["dig"]), ("build", vec!["pour"])] {
+    let steps = ["dig", "pour", "build"]
+        .map(|name| json!({"name": name, "spec": {"container": {"command": ["sleep", "600"]}}}));
+    world.make("taskgroups", "TaskGroup", "house", &json!({"mode": "pipeline", "tasks": steps}));
+    wait_for("all are made", SOON, || world.http.get(&format!("{API}/tasks/house-build")).code == 200);
+    world.wait_for_state("tasks/house-dig", "Running");
+    world.go("tasks/default/house-build");
+    world.browser.sees("ol.waits li:nth-child(1)", "waits for default/house-pour");
+    world.browser.sees("ol.waits li:nth-child(2)", "which waits for default/house-dig");
+    world.browser.sees("ol.waits li:nth-child(2)", "Running");
+    world.browser.click("ol.waits li:nth-child(2) a");
+    world.browser.sees("h1", "house-dig");
+    for (kind, needs) in [("wash", json!([])), ("dry", json!(["wash"]))] {
         world.make("taskkinds", "TaskKind", kind, &json!({"dependencies": needs}));
-    }
-    for kind in ["dig", "pour", "build"] {
         let spec = json!({
-            "kind": kind, "subject": {"kind": "Application", "name": "house"},
-            "container": {"command": ["sleep", "600"]},
+            "kind": kind, "subject": {"kind": "Application", "name": "car"}, "container": {"command": ["sleep", "600"]},
         });
         world.make("tasks", "Task", &format!("{kind}-it"), &spec);
     }
-    world.wait_for_state("tasks/dig-it", "Running");
-    world.go("tasks/default/build-it");
-    world.browser.sees("ol.waits li:nth-child(1)", "waits for default/pour-it");
-    world.browser.sees("ol.waits li:nth-child(2)", "which waits for default/dig-it");
-    world.browser.sees("ol.waits li:nth-child(2)", "Running");
-    world.browser.click("ol.waits li:nth-child(2) a");
-    world.browser.sees("h1", "dig-it");
+    world.go("tasks/default/dry-it");
+    world.browser.sees("ol.waits li:nth-child(1)", "waits for default/wash-it");
 }
 
 #[test]
@@ -224,7 +227,7 @@ fn resources_and_sinks_have_their_pages() {
         "conditions": (["Available", "Applied", "Health"].map(|it| json!({"type": it, "status": "True"}))),
     });
     let place = "/apis/resources.muster.dev/v1alpha1/namespaces/default/lamps/desk/statuses";
-    let answer = world.http.post(place, &report.to_string());
+    let answer = world.http.put(place, &report.to_string());
     assert!((200..300).contains(&answer.code), "{}", answer.text());
     wait_for("the turn is drawn", SOON, || world.browser.count("svg.timeline rect.Succeeded") == 2);
     world.go("sinks");

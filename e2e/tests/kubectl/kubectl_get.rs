@@ -28,7 +28,10 @@ fn get_shows_a_table() {
 fn get_wide_shows_more_columns() {
     let shown = with_two_tasks().ok("get tasks -o wide");
     let lines: Vec<_> = shown.lines().collect();
-    assert!(lines[0].ends_with("AGE   WAITING   ADDON    SUBJECT            RUNTIME   MESSAGE"), "{shown}");
+    assert!(
+        lines[0].ends_with("AGE   WAITING   ADDON    SUBJECT            RUNTIME   ROBOT   MESSAGE"),
+        "{shown}"
+    );
     assert!(lines[2].contains("java") && lines[2].contains("Application/shop"), "{shown}");
 }
 

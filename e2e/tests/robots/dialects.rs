@@ -83,7 +83,8 @@ mod real_broker {
 
     #[test]
     fn a_robot_that_speaks_mqtt_3_is_served() {
-        let world = World::new(Kind::Embedded, &[]);
+        // Until it is let in, the answer is all that is said to it.
+        let world = World::new(Kind::Embedded, &["--robot-approval", "manual"]);
         let token = world.server.new_token("old", "robot");
         let joining = OldRobot { world: &world, client: "join-old", secret: token.clone() };
         let asked = json!({"robotId": "old", "token": token});
@@ -92,6 +93,7 @@ mod real_broker {
         let robot = OldRobot { world: &world, client: "old", secret: secret.clone() };
         let heartbeat = json!({"robotId": "old", "token": secret});
         robot.say("k8s4r/heartbeat", &heartbeat);
+        world.told(&["robot", "approve", "old"]);
         world.wait_for_phase("old", "Online");
         world.task("t", "true", &json!({}));
         let dispatch = robot.ask("k8s4r/heartbeat", &heartbeat, "k8s4r/robots/old/tasks/dispatch");

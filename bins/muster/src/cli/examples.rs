@@ -75,6 +75,19 @@ Examples:
 
 On a terminal it is a table that is drawn anew; otherwise each change is a line.";
 
+/// Of `top`.
+pub const TOP: &str = "\
+Examples:
+  muster top                              the tasks of the namespace
+  muster top -A                           of all namespaces
+  muster top -l app=shop                  only these
+
+Keys: arrows or j and k move, Tab goes to the next panel, Enter opens a task, l follows its log, c cancels it after a
+question, r makes a new task like it, / filters by name, label or state (build, app=shop, Failed), ? shows all keys,
+Esc goes back, q quits. No mouse is needed. NO_COLOR turns colours off.
+
+It needs a terminal; `muster watch` prints each change as a line.";
+
 /// Of `cancel`.
 pub const CANCEL: &str = "\
 Examples:

@@ -1,4 +1,4 @@
-//! Flags of the verbs about tasks that are there: `logs`, `wait`, `watch`, `cancel`, `retry`, `explain`.
+//! Flags of the verbs about tasks that are there: `logs`, `wait`, `watch`, `top`, `cancel`, `retry`, `explain`.
 
 use clap::{ArgGroup, Args, ValueEnum};
 use muster_types::Duration;
@@ -62,6 +62,17 @@ pub struct WatchArgs {
     /// Name of one task, or job/NAME or taskgroup/NAME [default: all tasks of the namespace]
     #[arg(value_name = "TASK", conflicts_with = "selector")]
     pub task: Option<String>,
+    /// Tasks with these labels
+    #[arg(long, short = 'l', value_name = "SELECTOR")]
+    pub selector: Option<String>,
+}
+
+/// Flags of `top`.
+#[derive(Debug, Args)]
+pub struct TopArgs {
+    /// Tasks of all namespaces
+    #[arg(long, short = 'A')]
+    pub all_namespaces: bool,
     /// Tasks with these labels
     #[arg(long, short = 'l', value_name = "SELECTOR")]
     pub selector: Option<String>,

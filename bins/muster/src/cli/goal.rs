@@ -55,9 +55,11 @@ impl Goal {
     }
 }
 
-/// The state that a task reports.
+/// The state of a task: what was last recorded, or what its spec asks for before anything was.
 pub fn state_of(task: &Value) -> State {
-    task["status"]["state"].as_str().and_then(|word| word.parse().ok()).unwrap_or_default()
+    let recorded = task["status"]["state"].as_str().and_then(|word| word.parse().ok());
+    let asked = if task["spec"]["suspend"] == true { State::Created } else { State::Ready };
+    recorded.unwrap_or(asked)
 }
 
 impl FromStr for Goal {
@@ -99,6 +101,16 @@ mod tests {
         assert_eq!(look("state=succeeded", &json!({"state": "Succeeded"})), Reached::Yes);
         assert_eq!(look("state=Succeeded", &json!({"state": "Failed"})), Reached::Never);
         assert_eq!(look("ended", &json!({"state": "Canceled"})), Reached::Yes);
+    }
+
+    #[test]
+    fn a_task_of_which_nothing_is_recorded_is_ready_unless_it_is_held_back() {
+        assert_eq!(state_of(&json!({"spec": {}})), State::Ready);
+        assert_eq!(state_of(&json!({"spec": {"suspend": true}})), State::Created);
+        assert_eq!(
+            state_of(&json!({"spec": {"suspend": true}, "status": {"state": "Failed"}})),
+            State::Failed
+        );
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::process::ExitCode;
 
 use futures_util::{StreamExt as _, stream};
+use muster_client::client::Form;
+use muster_client::{Client, Resource};
 use muster_types::State;
 use serde_json::{Value, json};
 
@@ -17,11 +19,24 @@ use crate::output::progress::Progress;
 use crate::output::streams;
 
 /// What became of a task.
-enum Canceled {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Canceled {
     /// It had ended before.
     Ended(State),
     /// It is canceled, or will be when its attempt has ended.
     Asked(State),
+}
+
+impl Canceled {
+    /// What stands behind the name of the task.
+    pub fn words(self) -> String {
+        match self {
+            Self::Ended(state) => format!("had ended as {state}"),
+            Self::Asked(State::Canceled) => "canceled".to_owned(),
+            Self::Asked(state) if state.is_terminal() => format!("ended as {state}"),
+            Self::Asked(_) => "canceling".to_owned(),
+        }
+    }
 }
 
 /// Cancels what was asked for.
@@ -53,12 +68,7 @@ pub async fn run(globals: &Globals, args: &CancelArgs) -> anyhow::Result<ExitCod
     while let Some((at, name, outcome)) = outcomes.next().await {
         progress.clear();
         match outcome {
-            Ok(Canceled::Ended(state)) => streams::report(format!("{name} had ended as {state}"))?,
-            Ok(Canceled::Asked(State::Canceled)) => streams::report(format!("{name} canceled"))?,
-            Ok(Canceled::Asked(state)) if state.is_terminal() => {
-                streams::report(format!("{name} ended as {state}"))?;
-            }
-            Ok(Canceled::Asked(_)) => streams::report(format!("{name} canceling"))?,
+            Ok(canceled) => streams::report(format!("{name} {}", canceled.words()))?,
             Err(error) => {
                 streams::note(format!("error: {name}: {error:#}"));
                 failed = true;
@@ -97,20 +107,21 @@ async fn cancel(session: &Session, task: &Value, wait: bool) -> anyhow::Result<C
         return Ok(Canceled::Ended(state));
     }
     let (client, namespace, name) = (&session.client, session.namespace(), name_of(task));
-    let change = json!({"spec": {"cancel": true}});
-    let asked = match client.patch_task(namespace, name, &change).await {
-        Ok(asked) => asked,
-        // It may have ended meanwhile, and then it cannot be changed.
-        Err(error) => {
-            let now = check_names(session, &[name.to_owned()]).await?;
-            return match now.first().map(state_of) {
-                Some(state) if state.is_terminal() => Ok(Canceled::Ended(state)),
-                _ => Err(error.into()),
-            };
-        }
-    };
-    if wait {
+    let asked = ask(client, namespace, name).await?;
+    if wait && matches!(asked, Canceled::Asked(_)) {
         return Ok(Canceled::Asked(state_of(&wait_for_end(client, namespace, name).await?)));
     }
-    Ok(Canceled::Asked(state_of(&asked)))
+    Ok(asked)
+}
+
+/// Asks for the end of a task that had not ended when it was last seen.
+pub async fn ask(client: &Client, namespace: &str, name: &str) -> anyhow::Result<Canceled> {
+    match client.patch_task(namespace, name, &json!({"spec": {"cancel": true}})).await {
+        Ok(asked) => Ok(Canceled::Asked(state_of(&asked))),
+        // It may have ended meanwhile, and then it cannot be changed.
+        Err(error) => match client.get(&Resource::tasks(), namespace, name, Form::Objects).await {
+            Ok(task) if state_of(&task).is_terminal() => Ok(Canceled::Ended(state_of(&task))),
+            _ => Err(error.into()),
+        },
+    }
 }

@@ -247,7 +247,7 @@ async fn wait_for(session: &Session, victim: &Victim, uid: Option<&str>) -> Resu
         loop {
             match follow.next().await? {
                 News::Changed(Change::Deleted, _) => return Ok(()),
-                News::Changed(Change::Present, _) => {}
+                News::Changed(Change::Present, _) | News::Back => {}
                 News::Lost(error) => streams::note(format!("{error}; trying again")),
                 News::Expired => break,
             }

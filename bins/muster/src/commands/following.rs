@@ -1,9 +1,10 @@
-//! Copying the log of a task to standard output, over lost connections.
+//! Copying the log of a task to standard output or elsewhere, over lost connections.
 
 use std::io::{self, Write as _};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use bytes::Bytes;
 use muster_client::tasks::LogOptions;
 use muster_client::{Client, ClientError};
 use serde_json::Value;
@@ -18,6 +19,30 @@ const MAX_FAILURES: u32 = 10;
 /// Longest pause between tries.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
+/// Where a log goes.
+pub trait LogSink: Send {
+    /// Takes the next part.
+    fn put(&mut self, part: Bytes) -> impl Future<Output = io::Result<()>> + Send;
+
+    /// Takes a remark about the log.
+    fn note(&mut self, words: String) -> impl Future<Output = ()> + Send;
+}
+
+/// A log on standard output, with remarks on standard error.
+pub struct Printed;
+
+impl LogSink for Printed {
+    async fn put(&mut self, part: Bytes) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        out.write_all(&part)?;
+        out.flush()
+    }
+
+    async fn note(&mut self, words: String) {
+        streams::note(words);
+    }
+}
+
 /// Copies a log to its end, or to the end of the task if it is followed.
 pub async fn copy_log(
     client: &Client,
@@ -26,15 +51,16 @@ pub async fn copy_log(
     options: LogOptions,
 ) -> anyhow::Result<()> {
     let tries = if options.follow { MAX_FAILURES } else { 0 };
-    LogCopy::new(options).run(client, namespace, name, tries).await
+    LogCopy::new(options, Printed).run(client, namespace, name, tries).await
 }
 
 /// A log of which some may have been printed.
 ///
 /// As long as nothing breaks, one request follows the task through all of its attempts. After that each attempt is asked for
 /// by its number, so that what was printed of it is known.
-pub struct LogCopy {
+pub struct LogCopy<S> {
     options: LogOptions,
+    sink: S,
     begun: bool,
     /// The attempt that is being read, once that has to be known.
     attempt: Option<u32>,
@@ -60,10 +86,10 @@ enum After {
     Again(anyhow::Error),
 }
 
-impl LogCopy {
+impl<S: LogSink> LogCopy<S> {
     /// A log of which nothing was printed.
-    pub fn new(options: LogOptions) -> Self {
-        Self { options, begun: false, attempt: None, printed: 0, skip: 0 }
+    pub fn new(options: LogOptions, sink: S) -> Self {
+        Self { options, sink, begun: false, attempt: None, printed: 0, skip: 0 }
     }
 
     /// Prints what was not printed yet. A connection that breaks is tried again so many times.
@@ -95,7 +121,7 @@ impl LogCopy {
                 return Err(broken);
             }
             if failures == 0 {
-                streams::note(format!("{broken}; trying again"));
+                self.sink.note(format!("{broken}; trying again")).await;
             }
             let pause = Duration::from_millis(100).saturating_mul(1 << failures.min(8));
             tokio::time::sleep(pause.min(MAX_PAUSE)).await;
@@ -140,7 +166,7 @@ impl LogCopy {
         let unknown = first && self.options.attempt.is_none() && latest > 1;
         let partial = self.options.tail.take().is_some() | self.options.since_seconds.take().is_some();
         if self.printed > 0 && (unknown || partial) {
-            streams::note("this is the output from the beginning:");
+            self.sink.note("this is the output from the beginning:".to_owned()).await;
             self.printed = 0;
         }
         self.skip = self.printed;
@@ -167,9 +193,7 @@ impl LogCopy {
             let known = length.min(self.skip);
             self.skip -= known;
             let part = part.split_off(usize::try_from(known).unwrap_or(part.len()));
-            let mut out = io::stdout().lock();
-            out.write_all(&part)?;
-            out.flush()?;
+            self.sink.put(part).await?;
         }
     }
 }

@@ -149,6 +149,7 @@ impl Getting<'_> {
             match follow.next().await? {
                 News::Changed(change, object) => printer.change(resource, change, object)?,
                 News::Lost(error) => streams::note(format!("{error}; trying again")),
+                News::Back => {}
                 News::Expired => {
                     streams::note("the server no longer has the changes since then; this is how it is now:");
                     follow.resume_at(self.show_all(resource, &mut printer).await?);
@@ -186,6 +187,7 @@ impl Getting<'_> {
             match follow.next().await? {
                 News::Changed(change, object) => printer.change(resource, change, object)?,
                 News::Lost(error) => streams::note(format!("{error}; trying again")),
+                News::Back => {}
                 News::Expired => {
                     let object = client.get(resource, namespace, name, form).await?;
                     follow.resume_at(revision_of(&object).unwrap_or_default().to_owned());

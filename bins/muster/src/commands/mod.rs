@@ -23,12 +23,14 @@ mod robot;
 mod run;
 mod schedule;
 mod session;
+mod signals;
 mod sink;
 mod store;
 mod submit;
 mod targets;
 mod task_names;
 mod token;
+mod top;
 mod tracking;
 mod version;
 mod wait;
@@ -68,6 +70,7 @@ pub fn carry_out(globals: &Globals, command: Command) -> anyhow::Result<ExitCode
             Command::Logs(args) => logs::run(globals, &args).await,
             Command::Wait(args) => wait::run(globals, &args).await,
             Command::Watch(args) => watch::run(globals, &args).await,
+            Command::Top(args) => top::run(globals, &args).await,
             Command::Cancel(args) => cancel::run(globals, &args).await,
             Command::Retry(args) => retry::run(globals, &args).await,
             Command::Explain(args) => explain::run(globals, &args).await,

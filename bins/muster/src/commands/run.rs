@@ -14,14 +14,14 @@ use muster_client::{Access, Client, ClientError};
 use muster_ports::clock::{Clock as _, SystemClock};
 use muster_types::State;
 use serde_json::{Value, json};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
 use self::guests::Guests;
-use super::following::{LogCopy, is_transient, wait_for_end};
+use super::following::{LogCopy, Printed, is_transient, wait_for_end};
 use super::new_task::NewTask;
 use super::outcome::Outcome;
 use super::session::Session;
+use super::signals::Signals;
 use super::task_names::fresh_name;
 use super::{explain, start_logging};
 use crate::cli::{Globals, LimitArgs, RunArgs, StoreArgs, state_of, untold};
@@ -57,7 +57,7 @@ async fn run_here_or_there(globals: &Globals, args: &RunArgs) -> anyhow::Result<
     let mut signals = Signals::new()?;
     let task = NewTask::of(&args.task, &args.command)?;
     let name = fresh_name(&task.stem())?;
-    let mut log = LogCopy::new(LogOptions { follow: true, ..LogOptions::default() });
+    let mut log = LogCopy::new(LogOptions { follow: true, ..LogOptions::default() }, Printed);
     if globals.server.is_some() || globals.kubeconfig.is_some() {
         let session = Session::open(globals).await?;
         create(&session, &name, &task).await?;
@@ -117,7 +117,7 @@ async fn run_embedded(
     server: Server,
     name: &str,
     task: &NewTask,
-    log: &mut LogCopy,
+    log: &mut LogCopy<Printed>,
     signals: &mut Signals,
 ) -> anyhow::Result<ExitCode> {
     let access = Access::local(&server.url, server.admin.clone(), "the server in this process")?;
@@ -146,7 +146,7 @@ async fn create(session: &Session, name: &str, task: &NewTask) -> Result<(), Cli
 async fn see_through(
     session: &Session,
     name: &str,
-    log: &mut LogCopy,
+    log: &mut LogCopy<Printed>,
     signals: &mut Signals,
     tries: u32,
 ) -> anyhow::Result<ExitCode> {
@@ -215,49 +215,4 @@ async fn say_why_it_waits(client: &Client, namespace: &str, name: &str) {
 
 fn state_in(document: &Value) -> State {
     document["state"].as_str().and_then(|word| word.parse().ok()).unwrap_or_default()
-}
-
-/// A wish of the user to stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StopWord {
-    HangUp,
-    Interrupt,
-    Terminate,
-}
-
-impl StopWord {
-    /// The exit code of a program that it ended.
-    fn code(self) -> i32 {
-        match self {
-            Self::HangUp => 129,
-            Self::Interrupt => 130,
-            Self::Terminate => 143,
-        }
-    }
-}
-
-/// What the user may say while the command runs.
-pub struct Signals {
-    hangup: Signal,
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn new() -> anyhow::Result<Self> {
-        Ok(Self {
-            hangup: signal(SignalKind::hangup())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    /// The next one.
-    pub async fn next(&mut self) -> StopWord {
-        tokio::select! {
-            _ = self.hangup.recv() => StopWord::HangUp,
-            _ = self.interrupt.recv() => StopWord::Interrupt,
-            _ = self.terminate.recv() => StopWord::Terminate,
-        }
-    }
 }

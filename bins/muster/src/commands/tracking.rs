@@ -103,6 +103,7 @@ impl<'a> Tracking<'a> {
                     streams::note(format!("{error}; trying again"));
                     ControlFlow::Continue(())
                 }
+                News::Back => ControlFlow::Continue(()),
                 News::Expired => match self.list(&mut alive, &mut see).await? {
                     None => ControlFlow::Break(()),
                     Some(revision) => {

@@ -77,16 +77,17 @@ fn steps(task: &Value) -> Option<String> {
     }
 }
 
-/// What it does or waits for.
-fn message(task: &Value) -> String {
+/// What it does or waits for; nothing if that is only its state again.
+pub fn doing(task: &Value) -> &str {
     let status = &task["status"];
     let activity = status["activity"].as_array().and_then(|lines| lines.last());
     let places = [&status["waitingFor"]["message"], activity.unwrap_or(&Value::Null), &status["message"]];
     let text = places.into_iter().filter_map(Value::as_str).find(|text| !text.is_empty()).unwrap_or("");
-    if text == state_of(task).as_str() {
-        return String::new();
-    }
-    let short: String = text.chars().take(MESSAGE).collect();
+    if text == state_of(task).as_str() { "" } else { text }
+}
+
+fn message(task: &Value) -> String {
+    let short: String = doing(task).chars().take(MESSAGE).collect();
     plain(&short)
 }
 
@@ -198,7 +199,7 @@ mod tests {
             "status": {"state": "Running", "completed": 3, "total": 9, "activity": ["one", "two\u{1b}[2J"], "message": "m"},
         });
         assert_eq!(line(&task), "a Running 3/9 two\\u{1b}[2J");
-        assert_eq!(line(&json!({"metadata": {"name": "b"}})), "b Created");
+        assert_eq!(line(&json!({"metadata": {"name": "b"}})), "b Ready");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tracing_subscriber::EnvFilter;
 
@@ -25,15 +26,28 @@ pub fn report(line: impl Display) -> io::Result<()> {
     }
 }
 
+/// True while the whole terminal is drawn on, where a note would stand in the middle of a picture.
+static HUSHED: AtomicBool = AtomicBool::new(false);
+
+/// Keeps notes back, or no longer.
+pub fn hush(hushed: bool) {
+    HUSHED.store(hushed, Ordering::Relaxed);
+}
+
 /// Tells the user something beside the result.
 pub fn note(line: impl Display) {
+    if HUSHED.load(Ordering::Relaxed) {
+        return;
+    }
     // There is nowhere to say that this could not be said.
     drop(writeln!(io::stderr().lock(), "{line}"));
 }
 
-/// Logs to standard error, in colour if that is a terminal.
+/// Logs to standard error, in colour if that is a terminal. When nobody reads it any more, nothing is said: a complaint about that
+/// would go the same way, and end whoever wanted to log.
 pub fn start_logging(filter: EnvFilter, format: LogFormat) {
-    let logging = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let logging =
+        tracing_subscriber::fmt().with_env_filter(filter).log_internal_errors(false).with_writer(io::stderr);
     match format {
         LogFormat::Text => logging.with_ansi(io::stderr().is_terminal()).init(),
         LogFormat::Json => logging.json().flatten_event(true).init(),

@@ -8,7 +8,7 @@ fn every_shell_gets_a_script_that_knows_the_verbs() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let said = world.muster(&["completion", shell]);
         assert_eq!((said.code, said.err.as_str()), (0, ""), "{shell}");
-        for word in ["apply", "describe", "kubeconfig", "field-selector", "as-kubeconfig"] {
+        for word in ["apply", "describe", "kubeconfig", "top", "field-selector", "as-kubeconfig"] {
             assert!(said.out.contains(word), "{shell} does not know {word}");
         }
     }
@@ -18,7 +18,8 @@ fn every_shell_gets_a_script_that_knows_the_verbs() {
 #[test]
 fn every_verb_has_help() {
     let world = World::new();
-    let verbs = ["up", "apply", "get", "describe", "delete", "kubeconfig", "token", "completion", "version"];
+    let verbs =
+        ["up", "top", "apply", "get", "describe", "delete", "kubeconfig", "token", "completion", "version"];
     let help = world.muster(&["--help"]);
     assert_eq!((help.code, help.err.as_str()), (0, ""));
     for verb in verbs {

@@ -23,6 +23,7 @@ mod schedule;
 mod sink;
 mod submit;
 mod token;
+mod top;
 mod up;
 mod wait;
 mod watch;

@@ -75,7 +75,7 @@ fn wrong_tokens_are_refused_with_a_reason() {
     let served = Served::new();
     served
         .muster(&["token", "create", "a", "--role", "king"])
-        .is_misuse("[possible values: admin, editor, viewer, reporter]");
+        .is_misuse("[possible values: admin, editor, viewer, robot, reporter]");
     served.muster(&["token", "create", "a", "--role", "reporter"]).is_misuse("--adapter");
     served
         .muster(&["token", "create", "a", "--role", "viewer", "--adapter", "dns"])

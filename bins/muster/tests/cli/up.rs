@@ -102,6 +102,16 @@ fn a_port_of_robots_that_was_asked_for_and_is_taken_is_an_error() {
 }
 
 #[test]
+fn a_server_whose_log_nobody_reads_can_still_be_stopped() {
+    let world = World::new();
+    let mut server =
+        crate::world::Running::start_unread(&mut world.command(&["up", "--listen", "127.0.0.1:0"]));
+    server.wait_for("Stop with Ctrl-C.");
+    server.signal("TERM");
+    assert_eq!(server.code(), 0);
+}
+
+#[test]
 fn flags_that_make_no_sense_are_refused() {
     let world = World::new();
     world.muster(&["up", "--tls-cert", "a"]).is_misuse("--tls-key <FILE>");

@@ -138,6 +138,14 @@ impl Running {
         Self { child, lines, notes }
     }
 
+    /// The same, with nobody who reads what is said beside the output.
+    pub fn start_unread(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("muster starts");
+        let lines = read_lines(child.stdout.take().expect("standard output is piped"));
+        drop(child.stderr.take());
+        Self { child, lines, notes: channel().1 }
+    }
+
     /// The next line beside the output.
     #[track_caller]
     pub fn note(&self) -> String {

@@ -1,8 +1,8 @@
 //! Following the changes of a collection over lost connections and ended watches.
 //!
 //! A watch is resumed where it was, so every change is told once. If the server has forgotten that place,
-//! [`News::Expired`] says so and the caller lists again. If it does not answer, [`News::Lost`] says so once, and after
-//! [`MAX_FAILURES`] tries in a row the error is returned.
+//! [`News::Expired`] says so and the caller lists again. If it does not answer, [`News::Lost`] says so once,
+//! [`News::Back`] says when it does again, and after [`MAX_FAILURES`] tries in a row the error is returned.
 
 use std::time::Duration;
 
@@ -46,6 +46,8 @@ pub enum News {
     Changed(Change, Value),
     /// The connection is lost and will be tried again.
     Lost(ClientError),
+    /// The connection that was lost is there again.
+    Back,
     /// The place in the history is forgotten: list again, then [`Follow::resume_at`].
     Expired,
 }
@@ -60,6 +62,8 @@ pub struct Follow<'a> {
     revision: String,
     open: Option<Lines>,
     failures: u32,
+    /// It was told that the connection is lost.
+    lost: bool,
 }
 
 /// A watch that is open.
@@ -89,7 +93,7 @@ impl<'a> Follow<'a> {
         form: Form,
         revision: String,
     ) -> Self {
-        Self { client, resource, scope, selectors, form, revision, open: None, failures: 0 }
+        Self { client, resource, scope, selectors, form, revision, open: None, failures: 0, lost: false }
     }
 
     /// Goes on after another revision.
@@ -131,7 +135,7 @@ impl<'a> Follow<'a> {
         }
     }
 
-    /// Opens a watch. `None` is success.
+    /// Opens a watch. `None` is success of which there is nothing to tell.
     async fn connect(&mut self) -> Result<Option<News>, ClientError> {
         let opened = self
             .client
@@ -142,7 +146,7 @@ impl<'a> Follow<'a> {
                 let body = response.into_body();
                 let buffer = BytesMut::new();
                 self.open = Some(Lines { body, buffer, searched: 0, since: Instant::now(), spoke: false });
-                Ok(None)
+                Ok(std::mem::take(&mut self.lost).then_some(News::Back))
             }
             Err(error) => self.after_failure(error).await,
         }
@@ -156,7 +160,7 @@ impl<'a> Follow<'a> {
         if !error.is_transient() || self.failures >= MAX_FAILURES {
             return Err(error);
         }
-        let first = self.failures == 0;
+        let first = !std::mem::replace(&mut self.lost, true);
         self.pause().await;
         Ok(first.then_some(News::Lost(error)))
     }

@@ -144,6 +144,8 @@ pub const RELAY_LAG: Metric = metric(
     &["sink"],
     "Time from the commit of a change until the sink confirmed its message",
 );
+/// Robots.
+pub const ROBOTS: Metric = metric("muster_robots", Sort::Gauge, &["phase"], "Robots that are known");
 /// Spans.
 pub const SPANS: Metric = metric(
     "muster_spans",
@@ -183,5 +185,6 @@ pub const ALL: &[Metric] = &[
     RELAY_RESYNCS,
     RELAY_BACKLOG,
     RELAY_LAG,
+    ROBOTS,
     SPANS,
 ];

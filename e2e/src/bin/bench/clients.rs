@@ -146,6 +146,11 @@ impl Connection {
         String::from_utf8_lossy(&self.buffer).chars().take(600).collect()
     }
 
+    /// The whole last answer, its head included.
+    pub fn whole_answer(&self) -> std::borrow::Cow<'_, str> {
+        String::from_utf8_lossy(&self.buffer)
+    }
+
     /// True if the last answer contains a text.
     pub fn last_answer_has(&self, text: &str) -> bool {
         find(&self.buffer, text.as_bytes()).is_some()

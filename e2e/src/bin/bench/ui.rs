@@ -162,7 +162,7 @@ async fn work(muster: &Muster, seconds: u64, looking: Option<&Looking>) -> anyho
     let mut asking = muster.plain.connect().await?;
     let mut read = async || -> anyhow::Result<f64> {
         asking.round_trip("GET", "/metrics", "text/plain", b"").await?;
-        Ok(ended(&asking.last_answer()))
+        Ok(ended(&asking.whole_answer()))
     };
     let run = if looking.is_some() { "watched" } else { "alone" };
     let (before, cpu, begun) = (read().await?, muster.process.cpu_time()?, Instant::now());

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use muster_ports::store::{Change, Store, Watch, WatchScope};
 use serde::Deserialize;
 
-use super::Signals;
+use super::super::signals::Signals;
 use crate::output::streams;
 
 /// Where tasks are kept.

@@ -27,7 +27,7 @@ pub fn good_objects() -> Vec<(&'static str, Value)> {
         "priority": 10, "policy": {"isolated": true, "preemptEnabled": true},
         "ttl": {"created": "72h", "pending": 0, "failed": "P30D"}, "suspend": true, "timeout": "2m", "killTimeout": "PT10S",
         "retry": {"limit": 1, "on": ["Killed"], "lostLimit": 3, "backoff": {"initial": "1s", "factor": 2, "max": "5m"}},
-        "retention": {"succeeded": "1s"}, "locator": "text", "runtime": "process", "robotSelector": {"zone": "a"},
+        "retention": {"succeeded": "1s"}, "locator": "text", "runtime": "robot", "robotSelector": {"zone": "a"},
         "targetRobot": "r1", "driver": "exec", "config": {"any": true}, "resources": {"cpu": 2, "memory": "1Gi"},
         "artifacts": [{"source": "https://example.com/a", "destination": "b"}],
     });

@@ -3,13 +3,17 @@
 use maud::{Markup, html};
 use muster_types::explanation::Explanation;
 use muster_types::task_status::{Attempt, TaskStatus};
-use muster_types::{Task, TaskSpec, Timestamp, human_duration};
+use muster_types::{State, Task, TaskSpec, Timestamp, human_duration};
+use muster_workflows::group_render::GROUP;
+use muster_workflows::succession::NEXT;
 
 use crate::asking::API;
 use crate::html::frame::Page;
 use crate::html::parts::{act, bar, bytes, conditions, span, state, time};
 use crate::site::Visit;
 
+/// Members of a pipeline that are looked through.
+const MOST_MEMBERS: usize = 500;
 /// Most tasks in a row that wait for each other.
 const LONGEST_CHAIN: usize = 12;
 
@@ -80,22 +84,38 @@ struct Link {
 /// What a task waits for, what that waits for, and so on.
 async fn chain(visit: &Visit, task: &Task, explained: Option<&Explanation>) -> Vec<Link> {
     let mut links: Vec<Link> = Vec::new();
-    let held_by =
-        |explained: &Explanation| explained.waiting_for.clone().map(|it| it.task).unwrap_or_default();
-    let mut next = explained.filter(|_| !task.state().is_terminal()).map(held_by).unwrap_or_default();
+    let mut next = explained.map(|explained| held_by(visit, task, explained)).unwrap_or_default();
     while let Some((namespace, name)) = next.split_once('/').filter(|_| links.len() < LONGEST_CHAIN) {
         if links.iter().any(|link| link.path == next) {
             break;
         }
         let found = visit.site.get::<TaskSpec>(namespace, name);
-        let state = found.map(|task| task.state().to_string()).unwrap_or_default();
+        let state = found.as_ref().map(|task| task.state().to_string()).unwrap_or_default();
         let explained = visit.read(&format!("{API}/namespaces/{namespace}/tasks/{name}/explain")).await;
         let explained: Explanation = serde_json::from_value(explained.document).unwrap_or_default();
         let why = explained.waiting_for.as_ref().map(|it| it.message.clone()).unwrap_or_default();
-        let after = held_by(&explained);
+        let after = found.map(|task| held_by(visit, &task, &explained)).unwrap_or_default();
         links.push(Link { path: std::mem::replace(&mut next, after), state, why });
     }
     links
+}
+
+/// The task that must end before another can go on: the one the engine names, or the one before it in its pipeline.
+fn held_by(visit: &Visit, task: &Task, explained: &Explanation) -> String {
+    if task.state().is_terminal() {
+        return String::new();
+    }
+    if let Some(waiting_for) = explained.waiting_for.as_ref().filter(|it| !it.task.is_empty()) {
+        return waiting_for.task.clone();
+    }
+    let metadata = &task.metadata;
+    let Some(group) = metadata.labels.get(GROUP).filter(|_| task.state() == State::Created) else {
+        return String::new();
+    };
+    let members = visit.site.beginning::<TaskSpec>(&metadata.namespace, &format!("{group}-"), MOST_MEMBERS);
+    let leads_here = |member: &&Task| member.metadata.annotations.get(NEXT) == Some(&metadata.name);
+    let former = members.iter().find(leads_here);
+    former.map(|former| format!("{}/{}", metadata.namespace, former.metadata.name)).unwrap_or_default()
 }
 
 /// "Waits for X, which waits for Y."

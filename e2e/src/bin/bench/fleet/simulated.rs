@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
+use anyhow::bail;
 use muster_fleet_mqtt::messages::{
     Action, ConnectionNews, Dispatch, Heartbeat, KnownAttempts, Register, Response, Status, VERSION,
 };
@@ -100,7 +100,12 @@ async fn join(fleet: &Fleet, number: usize, token: &str) -> anyhow::Result<Strin
         if let Packet::Publish(publish) = wire.next().await? {
             wire.send([Wire::acknowledge(&publish)]).await?;
             let response: Response = serde_json::from_slice(&publish.payload)?;
-            return response.credential.context(response.message);
+            match (response.success, response.credential) {
+                (_, Some(secret)) => return Ok(secret),
+                // That it is Online may be said before.
+                (true, None) => {}
+                (false, None) => bail!("{}", response.message),
+            }
         }
     }
 }
