@@ -2,7 +2,7 @@
 //! moment and started again with what it kept.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt as _, chown};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -54,6 +54,30 @@ impl Drop for Postgres {
 impl Postgres {
     /// Starts one with the settings of a server that keeps what it says.
     pub fn start() -> Self {
+        Self::start_with(&[], |_| {})
+    }
+
+    /// Starts one that also speaks TLS, as `localhost`. A role `secret` has to say the password `word`. Returns the file with
+    /// the authority that clients are to trust.
+    pub fn start_with_tls() -> (Self, PathBuf) {
+        let (authority, server) = certificates();
+        let place = |data: &Path| {
+            let give = |name: &str, text: &str| give_file(&data.join(name), text);
+            give("authority.pem", &authority);
+            give("server.crt", &server.0);
+            give("server.key", &server.1);
+            let rules = data.join("pg_hba.conf");
+            let before = fs::read_to_string(&rules).expect("initdb wrote it");
+            let added = "host all secret 127.0.0.1/32 scram-sha-256\n";
+            fs::write(&rules, format!("{added}{before}")).expect("the rules can be written");
+        };
+        let postgres = Self::start_with(&["ssl=on"], place);
+        let authority = postgres.dir.path().join("data/authority.pem");
+        postgres.sql("CREATE ROLE secret LOGIN SUPERUSER PASSWORD 'word'");
+        (postgres, authority)
+    }
+
+    fn start_with(settings: &[&str], prepare: impl FnOnce(&Path)) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory can be made");
         let port = free_port();
         let data = dir.path().join("data");
@@ -68,6 +92,7 @@ impl Postgres {
             .arg(&data);
         let made = init.output().expect("initdb can be started");
         assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
+        prepare(&data);
         let mut server = command("postgres", dir.path());
         server.arg("-D").arg(&data).args(["-k", "", "-p", &port.to_string()]);
         for setting in [
@@ -75,7 +100,10 @@ impl Postgres {
             "max_connections=200",
             "shared_buffers=64MB",
             "log_min_messages=warning",
-        ] {
+        ]
+        .iter()
+        .chain(settings)
+        {
             server.args(["-c", setting]);
         }
         let process = OwnProcess::start(server, dir.path(), "postgres");
@@ -120,10 +148,20 @@ impl Postgres {
         format!("{}&options=-csearch_path%3D{name}", self.url())
     }
 
+    /// `postgres://…` of a database that nobody else uses.
+    pub fn fresh_database(&self) -> String {
+        static USED: AtomicU32 = AtomicU32::new(0);
+        let name = format!("own_{}", USED.fetch_add(1, Ordering::Relaxed));
+        self.sql(&format!("CREATE DATABASE {name}"));
+        format!("postgres://muster@127.0.0.1:{}/{name}?sslmode=disable", self.port)
+    }
+
     /// Has it carry out a statement, and returns what it says, a line per row.
     pub fn sql(&self, statement: &str) -> String {
         let done = self
             .tool("psql")
+            // Also when it takes writes of nobody else.
+            .env("PGOPTIONS", "-c default_transaction_read_only=off")
             .args(["-d", "muster", "-qAtc", statement])
             .output()
             .expect("psql can be started");
@@ -164,6 +202,28 @@ impl Postgres {
 
     fn is_ready(&self) -> bool {
         self.tool("pg_isready").output().is_ok_and(|answer| answer.status.success())
+    }
+}
+
+/// An authority, and the certificate and key of a server called `localhost`.
+fn certificates() -> (String, (String, String)) {
+    let key = || rcgen::KeyPair::generate().expect("a key can be made");
+    let (ca_key, server_key) = (key(), key());
+    let mut params = rcgen::CertificateParams::new(Vec::new()).expect("no names are good names");
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let ca = params.self_signed(&ca_key).expect("an authority can be made");
+    let issuer = rcgen::Issuer::new(params, ca_key);
+    let params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).expect("it is a name");
+    let server = params.signed_by(&server_key, &issuer).expect("a certificate can be made");
+    (ca.pem(), (server.pem(), server_key.serialize_pem()))
+}
+
+/// Writes a file that whoever the database runs as owns, and nobody else may read.
+fn give_file(path: &Path, text: &str) {
+    fs::write(path, text).expect("a file can be written");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("its mode can be set");
+    if is_root(path) {
+        chown(path, Some(NOBODY), Some(NOBODY)).expect("a file can be given away");
     }
 }
 

@@ -176,7 +176,7 @@ pub fn server_id(data: &Path) -> anyhow::Result<String> {
         return Ok(kept.trim().to_owned());
     }
     let id = random_word()?;
-    fs::write(&path, &id).with_context(|| format!("cannot write {}", path.display()))?;
+    write_private(&path, &id)?;
     Ok(id)
 }
 

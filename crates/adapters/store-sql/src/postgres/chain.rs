@@ -6,8 +6,9 @@
 /// The chain after one more row, of which the checksum covers everything.
 pub(super) fn link(chain: i64, crc: u32) -> i64 {
     // A round of a well-known mixer: every bit of both counts in every bit of the result.
-    let mut mixed =
-        chain.cast_unsigned().rotate_left(32) ^ u64::from(crc).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    // One more than the checksum, so that a row whose checksum is zero changes the chain of nothing too.
+    let row = (u64::from(crc) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mut mixed = chain.cast_unsigned().rotate_left(32) ^ row;
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     (mixed ^ (mixed >> 31)).cast_signed()

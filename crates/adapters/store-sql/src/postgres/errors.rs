@@ -1,6 +1,7 @@
 //! What went wrong with a database, in words that say what to do about it.
 
 use std::error::Error as _;
+use std::io;
 
 use muster_ports::store::LogError;
 use tokio_postgres::Error;
@@ -107,7 +108,24 @@ pub(super) fn is_uncertain(error: &Error) -> bool {
 
 /// True if asking again cannot help until somebody changes something.
 pub(super) fn is_final(error: &Error) -> bool {
-    error
-        .code()
-        .is_some_and(|code| ["28", "3D", "42", "3F"].iter().any(|class| code.code().starts_with(class)))
+    let classes = ["28", "3D", "42", "3F"];
+    let refused = |code: &SqlState| classes.iter().any(|class| code.code().starts_with(class));
+    error.code().is_some_and(refused) || is_mistrusted(error)
+}
+
+/// True if the certificate of the server is not one to trust.
+fn is_mistrusted(error: &Error) -> bool {
+    let is_certificate = |error: &(dyn std::error::Error + 'static)| {
+        matches!(error.downcast_ref(), Some(rustls::Error::InvalidCertificate(_)))
+    };
+    let mut source = error.source();
+    while let Some(inner) = source {
+        // What comes from a stream is wrapped in an error of I/O, which hides it from its sources.
+        let wrapped = inner.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        if is_certificate(inner) || wrapped.is_some_and(|wrapped| is_certificate(wrapped)) {
+            return true;
+        }
+        source = inner.source();
+    }
+    false
 }

@@ -46,6 +46,7 @@ impl Target {
             ))
         };
         let (text, own) = Options::take_from(text);
+        let text = with_ports(text, &variable).map_err(bad)?;
         let mut config: Config = text.parse().map_err(|error| bad(super::errors::tell(&error)))?;
         let options = own.or(&variable);
         complete(&mut config, &variable).map_err(bad)?;
@@ -55,6 +56,27 @@ impl Target {
         let place = place(&config);
         Ok(Self { config, tls, place })
     }
+}
+
+/// A URL that names hosts and no port gets what the variable says: the library would take the usual one.
+fn with_ports(text: String, variable: &impl Fn(&str) -> Option<String>) -> Result<String, String> {
+    let (Some((scheme, rest)), Some(port)) = (text.split_once("://"), variable("PGPORT")) else {
+        return Ok(text);
+    };
+    let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    let (user, hosts) = authority.split_at(authority.rfind('@').map_or(0, |at| at + 1));
+    let has_port = |host: &str| host.contains(':') && !host.ends_with(']');
+    if hosts.is_empty() || hosts.split(',').any(has_port) {
+        return Ok(text);
+    }
+    let mut ports = port.split(',').cycle();
+    let mut hosts_with_ports = Vec::new();
+    for host in hosts.split(',') {
+        let port = ports.next().unwrap_or_default();
+        let port: u16 = port.parse().map_err(|_| format!("PGPORT={port} is not a port"))?;
+        hosts_with_ports.push(format!("{host}:{port}"));
+    }
+    Ok(format!("{scheme}://{user}{}{path}", hosts_with_ports.join(",")))
 }
 
 /// What the variables say and the string does not.
@@ -210,6 +232,16 @@ mod tests {
         let target = parse("postgres://me@here:7000/mine", &variables).unwrap();
         assert_eq!(target.to_string(), "mine at here:7000");
         assert_eq!(target.config.get_user(), Some("me"));
+        for (text, place) in [
+            ("postgres://me@here/mine", "mine at here:6000"),
+            ("postgres://me:p%40ss@here?dbname=mine", "mine at here:6000"),
+            ("postgres://a,b/mine", "mine at a,b:6000,6000"),
+            ("postgres://[::1]/mine", "mine at ::1:6000"),
+            ("postgres://a:1,b:2/mine", "mine at a,b:1,2"),
+            ("host=here dbname=mine", "mine at here:6000"),
+        ] {
+            assert_eq!(parse(text, &variables).unwrap().to_string(), place, "{text}");
+        }
     }
 
     #[test]
