@@ -26,6 +26,9 @@ const PYYAML_VERSION: &str = "6.0.3";
 /// Other readings of times: repeating intervals, cron, and the zones they are in.
 const TIME_WHEELS: [&str; 3] = ["metomi-isodatetime==1!3.2.0", "cronsim==2.8", "tzdata==2026.6"];
 const HYPERQUEUE_VERSION: &str = "0.27.0";
+const GRAPHILE_WORKER_VERSION: &str = "0.18.0";
+const PROCRASTINATE_VERSION: &str = "3.10.0";
+const PSYCOPG_VERSION: &str = "3.3.2";
 
 /// What a tool is needed for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -109,6 +112,19 @@ static TOOLS: &[Tool] = &[
         variable: "MUSTER_HYPERQUEUE",
         need: Need::Benchmarks,
         locate: locate_hyperqueue,
+    },
+    // Two queues that keep their jobs in PostgreSQL.
+    Tool {
+        name: "Graphile Worker",
+        variable: "MUSTER_GRAPHILE_WORKER",
+        need: Need::Benchmarks,
+        locate: locate_graphile_worker,
+    },
+    Tool {
+        name: "procrastinate",
+        variable: "MUSTER_PROCRASTINATE",
+        need: Need::Benchmarks,
+        locate: locate_procrastinate,
     },
     Tool {
         name: "Chromium",
@@ -419,6 +435,37 @@ fn locate_hyperqueue(tool: &Tool, cache: &Path) -> Result<PathBuf> {
     install_once(&dir, &format!("HyperQueue {HYPERQUEUE_VERSION}"), || {
         venv::create(&dir, &[&format!("hyperqueue=={HYPERQUEUE_VERSION}")])?;
         run::quietly(Command::new(&python).args(["-c", "import hyperqueue.cluster"])).map(drop)
+    })
+    .with_context(|| or_set(tool))?;
+    Ok(python)
+}
+
+fn locate_graphile_worker(tool: &Tool, cache: &Path) -> Result<PathBuf> {
+    let dir = cache.join(format!("graphile-worker-{GRAPHILE_WORKER_VERSION}"));
+    let program = dir.join("node_modules/.bin/graphile-worker");
+    install_once(&dir, &format!("Graphile Worker {GRAPHILE_WORKER_VERSION}"), || {
+        if run::find_in_path("npm").is_none() {
+            install_on_machine(&["nodejs", "npm"])?;
+        }
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"]).arg(&dir);
+        run::quietly(npm.arg(format!("graphile-worker@{GRAPHILE_WORKER_VERSION}")))?;
+        run::quietly(Command::new(&program).arg("--version")).map(drop)
+    })
+    .with_context(|| or_set(tool))?;
+    Ok(program)
+}
+
+fn locate_procrastinate(tool: &Tool, cache: &Path) -> Result<PathBuf> {
+    let dir = cache.join(format!("procrastinate-{PROCRASTINATE_VERSION}"));
+    let python = dir.join("bin/python");
+    install_once(&dir, &format!("procrastinate {PROCRASTINATE_VERSION}"), || {
+        let wheels = [
+            format!("procrastinate=={PROCRASTINATE_VERSION}"),
+            format!("psycopg[binary]=={PSYCOPG_VERSION}"),
+        ];
+        venv::create(&dir, &wheels.each_ref().map(String::as_str))?;
+        run::quietly(Command::new(&python).args(["-c", "import procrastinate"])).map(drop)
     })
     .with_context(|| or_set(tool))?;
     Ok(python)
