@@ -138,6 +138,13 @@ impl Browser {
             .expect("a window has a size");
     }
 
+    /// From now on somebody who prefers dark pages looks.
+    pub fn prefer_dark(&self) {
+        let dark = json!({"features": [{"name": "prefers-color-scheme", "value": "dark"}]});
+        let command = json!({"cmd": "Emulation.setEmulatedMedia", "params": dark});
+        self.call("POST", "/goog/cdp/execute", &command).expect("a preference can be set");
+    }
+
     /// Writes a picture of the page.
     pub fn picture(&self, path: &Path) {
         let picture = self.call("GET", "/screenshot", &Value::Null).unwrap_or_default();

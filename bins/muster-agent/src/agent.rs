@@ -1,35 +1,37 @@
 //! The loop of the agent: what the server orders is done once, what happens is written down and reported.
 
+mod attempts;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use muster_fleet_mqtt::messages::{
-    Action, ConnectionNews, Dispatch, Heartbeat, KnownAttempts, Response, Status, VERSION,
+    ConnectionNews, Dispatch, Heartbeat, KnownAttempts, Response, Status, VERSION,
 };
 use muster_fleet_mqtt::{Connection, Event, Will};
 use muster_ports::clock::{Clock as _, SystemClock};
-use muster_ports::runtime::Runtime as _;
 use muster_runtime_process::{ProcessRuntime, Settings};
-use muster_types::attempt::{EXECUTOR_LOST, Fact, Handle, Launch, Observation};
+use muster_types::attempt::{Fact, Handle, Observation};
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
+use self::attempts::{Fetched, lost};
 use crate::args::Args;
+use crate::artifacts::{self, Interrupt};
 use crate::device::device_info;
 use crate::identity::Identity;
 use crate::records::{Record, Records};
+use crate::tails::read_tails;
 use crate::uploads::{Upload, upload};
 
 /// Between two looks at how long the server was silent.
 const TICK: Duration = Duration::from_secs(1);
 /// Time for attempts to end when the agent ends.
 const LAST_GRACE: Duration = Duration::from_secs(5);
-/// What attempts are given of the agent's environment.
-const PASSED_ON: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
 /// A report about what is not known is not counted.
 const UNCOUNTED: u64 = 0;
 
@@ -52,6 +54,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         Connection::open(&identity.url, &login, Some(will), filters, identity.trust.clone());
     let (uploads, told) = mpsc::unbounded_channel();
     let (done, uploaded) = mpsc::unbounded_channel();
+    let (fetched, fetches) = mpsc::unbounded_channel();
     let logs = runtime.logs();
     tokio::spawn(upload(identity.id.clone(), identity.topics.clone(), connection.clone(), logs, told, done));
     let mut agent = Agent {
@@ -62,10 +65,12 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         connection,
         uploads,
         ends: Vec::new(),
+        fetching: BTreeMap::new(),
+        fetched,
         silent_since: Some(Instant::now()),
     };
     agent.settle_former()?;
-    agent.work(args.heartbeat.as_std(), facts, events, uploaded).await
+    agent.work(args.heartbeat.as_std(), facts, events, uploaded, fetches).await
 }
 
 struct Agent {
@@ -77,6 +82,9 @@ struct Agent {
     uploads: mpsc::UnboundedSender<Upload>,
     /// Ends that are reported when the log was sent.
     ends: Vec<(Handle, Observation)>,
+    /// Attempts whose files are being fetched.
+    fetching: BTreeMap<Handle, Interrupt>,
+    fetched: mpsc::UnboundedSender<Fetched>,
     /// Since when there is no connection.
     silent_since: Option<Instant>,
 }
@@ -87,6 +95,7 @@ impl Agent {
         let open: Vec<Handle> =
             self.records.iter().filter(|record| !record.ended).map(|record| record.handle.clone()).collect();
         for handle in open {
+            artifacts::remove(&self.runtime.staging(&handle));
             self.note(&handle, &lost("the agent was restarted"))?;
         }
         Ok(())
@@ -98,6 +107,7 @@ impl Agent {
         mut facts: mpsc::UnboundedReceiver<Fact>,
         mut events: mpsc::Receiver<Event>,
         mut uploaded: mpsc::UnboundedReceiver<Handle>,
+        mut fetched: mpsc::UnboundedReceiver<Fetched>,
     ) -> anyhow::Result<()> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
@@ -113,8 +123,9 @@ impl Agent {
                 },
                 Some(fact) = facts.recv() => self.observe(fact).await?,
                 Some(handle) = uploaded.recv() => self.report_end(&handle).await?,
+                Some(fetched) = fetched.recv() => self.start_fetched(fetched).await?,
                 _ = heartbeat.tick() => self.beat().await,
-                _ = tick.tick(), if self.silent_since.is_some() => self.look_at_silence(),
+                _ = tick.tick(), if self.silent_since.is_some() => self.look_at_silence().await?,
                 _ = terminate.recv() => break,
                 _ = interrupt.recv() => break,
             }
@@ -196,139 +207,18 @@ impl Agent {
         self.connection.publish(&self.identity.topics.heartbeat(), encode(&heartbeat), None).await;
     }
 
-    async fn carry_out(&mut self, dispatch: Dispatch) -> anyhow::Result<()> {
-        let handle = dispatch.handle();
-        match (dispatch.action, dispatch.task) {
-            (Action::Create, Some(launch)) if launch.handle == handle => {
-                self.create(launch, dispatch.ran, &dispatch.log_offsets).await
-            }
-            (Action::Create, _) => {
-                tracing::warn!(%handle, "a dispatch without a task of its own is ignored");
-                Ok(())
-            }
-            (Action::Delete, _) => self.delete(&handle, dispatch.grace).await,
-        }
-    }
-
-    async fn create(
-        &mut self,
-        mut launch: Launch,
-        ran: bool,
-        log_offsets: &BTreeMap<String, u64>,
-    ) -> anyhow::Result<()> {
-        let handle = launch.handle.clone();
-        if let Some(record) = self.records.get(&handle) {
-            // The server asks how it stands: its log goes first, and everything that was said of it again, in order.
-            let sent = record
-                .containers
-                .iter()
-                .map(|name| (name.clone(), log_offsets.get(name).copied().unwrap_or(0)));
-            drop(self.uploads.send(Upload::Follow(handle.clone(), sent.collect())));
-            if record.ended {
-                drop(self.uploads.send(Upload::Finish(handle)));
-            } else {
-                self.repeat(record).await;
-            }
-            return Ok(());
-        }
-        if self.records.is_forgotten(&handle) {
-            return self.say(&handle, &lost("it was run and forgotten")).await;
-        }
-        let robot = launch.robot.as_ref();
-        let record = Record {
-            handle: handle.clone(),
-            containers: launch.containers.iter().map(|container| container.name.clone()).collect(),
-            kill_timeout: launch.kill_timeout,
-            stop_after_silence: robot.and_then(|robot| robot.stop_after_silence),
-            reports: Vec::new(),
-            ended: false,
-        };
-        let artifacts = robot.is_some_and(|robot| !robot.artifacts.is_empty());
-        self.records.put(record)?;
-        if ran {
-            return self.tell(&handle, &lost("the robot does not know it any more")).await;
-        }
-        // This acknowledges the dispatch: the attempt is written down.
-        self.tell(&handle, &Observation::Created).await?;
-        if artifacts {
-            let what = Observation::StartFailed {
-                reason: "ArtifactsNotSupported".to_owned(),
-                message: "this agent fetches no artifacts; let the command fetch what it needs".to_owned(),
-                transient: false,
-            };
-            return self.tell(&handle, &what).await;
-        }
-        give_environment(&mut launch);
-        self.runtime.start(launch);
-        Ok(())
-    }
-
-    async fn delete(&mut self, handle: &Handle, grace: Option<Duration>) -> anyhow::Result<()> {
-        match self.records.get(handle) {
-            Some(record) if !record.ended => {
-                let grace = grace.unwrap_or(record.kill_timeout);
-                tracing::info!(%handle, "told to end it");
-                self.runtime.stop(handle, grace);
-                Ok(())
-            }
-            Some(_) => {
-                self.records.forget(handle)?;
-                if let Err(error) = self.runtime.remove(handle) {
-                    tracing::warn!(%handle, %error, "what an attempt left cannot be removed");
-                }
-                Ok(())
-            }
-            None => {
-                let known = self.records.is_forgotten(handle);
-                self.records.forget(handle)?;
-                if known { Ok(()) } else { self.say(handle, &lost("the robot does not know it")).await }
-            }
-        }
-    }
-
-    async fn observe(&mut self, fact: Fact) -> anyhow::Result<()> {
-        match &fact.what {
-            Observation::Started => {
-                let containers = self.records.get(&fact.handle).map(|record| record.containers.clone());
-                let sent = containers.into_iter().flatten().map(|name| (name, 0)).collect();
-                drop(self.uploads.send(Upload::Follow(fact.handle.clone(), sent)));
-                self.tell(&fact.handle, &fact.what).await
-            }
-            Observation::Ended(_) => {
-                // Its log goes first.
-                drop(self.uploads.send(Upload::Finish(fact.handle.clone())));
-                self.ends.push((fact.handle, fact.what));
-                Ok(())
-            }
-            Observation::Created
-            | Observation::Waiting { .. }
-            | Observation::Blocked { .. }
-            | Observation::StartFailed { .. }
-            | Observation::Lost { .. } => self.tell(&fact.handle, &fact.what).await,
-        }
-    }
-
-    async fn report_end(&mut self, handle: &Handle) -> anyhow::Result<()> {
-        let Some(place) = self.ends.iter().position(|(ended, _)| ended == handle) else {
-            // It had ended before, and the server asked again.
-            if let Some(record) = self.records.get(handle) {
-                self.repeat(record).await;
-            }
-            return Ok(());
-        };
-        let (handle, what) = self.ends.swap_remove(place);
-        self.tell(&handle, &what).await
-    }
-
     /// Programs that are not to run without a server are stopped when it was away for too long.
-    fn look_at_silence(&self) {
-        let Some(since) = self.silent_since else { return };
-        for record in self.records.iter().filter(|record| !record.ended) {
-            if record.stop_after_silence.is_some_and(|most| since.elapsed() >= most) {
-                tracing::warn!(handle = %record.handle, "stopped: the server was away for too long");
-                self.runtime.stop(&record.handle, record.kill_timeout);
-            }
+    async fn look_at_silence(&mut self) -> anyhow::Result<()> {
+        let Some(since) = self.silent_since else { return Ok(()) };
+        let is_late = |most: Duration| since.elapsed() >= most;
+        let late = self.records.iter().filter(|record| !record.ended);
+        let late = late.filter(|record| record.stop_after_silence.is_some_and(is_late));
+        let late: Vec<_> = late.map(|record| (record.handle.clone(), record.kill_timeout)).collect();
+        for (handle, grace) in late {
+            tracing::warn!(%handle, "stopped: the server was away for too long");
+            self.stop(&handle, grace).await?;
         }
+        Ok(())
     }
 
     /// Writes down what happened to an attempt, then reports it.
@@ -345,7 +235,10 @@ impl Agent {
             return Ok(None);
         };
         let sequence = record.reports.len() as u64 + 1;
-        let status = Status::of(handle, &self.identity.id, sequence, Some(what), SystemClock.now());
+        let mut status = Status::of(handle, &self.identity.id, sequence, Some(what), SystemClock.now());
+        if matches!(what, Observation::Ended(_)) {
+            status.log_tails = read_tails(&self.runtime.logs(), handle, &record.containers);
+        }
         record.ended = match what {
             Observation::Created | Observation::Waiting { .. } | Observation::Started => false,
             Observation::Blocked { .. }
@@ -373,23 +266,6 @@ impl Agent {
 
     fn topic_of(&self, status: &Status) -> String {
         self.identity.topics.status(&self.identity.id, &status.task_uid)
-    }
-}
-
-fn lost(why: &str) -> Observation {
-    Observation::Lost { reason: EXECUTOR_LOST.to_owned(), message: why.to_owned() }
-}
-
-/// Programs find what this machine offers, unless the task says otherwise.
-fn give_environment(launch: &mut Launch) {
-    for container in &mut launch.containers {
-        for name in PASSED_ON {
-            if let Ok(value) = std::env::var(name)
-                && !container.env.iter().any(|(known, _)| known == name)
-            {
-                container.env.push((name.to_owned(), value));
-            }
-        }
     }
 }
 

@@ -9,7 +9,8 @@ use muster_types::Duration;
 #[derive(Debug, Clone, Parser)]
 #[command(name = "muster-agent", version)]
 pub struct Args {
-    /// Where the broker is: mqtt://HOST:PORT or mqtts://HOST:PORT, with USER:PASSWORD@ if the broker has users of its own
+    /// Where the broker is: mqtt://HOST:PORT, mqtts://HOST:PORT, ws://HOST:PORT/PATH or wss://…, with USER:PASSWORD@ if the broker
+    /// has users of its own
     #[arg(
         long,
         value_name = "URL",

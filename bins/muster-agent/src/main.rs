@@ -5,9 +5,11 @@
 
 mod agent;
 mod args;
+mod artifacts;
 mod device;
 mod identity;
 mod records;
+mod tails;
 mod uploads;
 
 use std::io::IsTerminal as _;

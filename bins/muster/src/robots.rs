@@ -1,7 +1,8 @@
 //! The fleet, put together: a broker, the bridge, and what the engine needs to know.
 
+use std::fs;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +34,9 @@ const WRITE_EVERY: Duration = Duration::from_mins(1);
 const WRITES_PER_SECOND: usize = 500;
 /// Connections of robots to the broker that is part of the server.
 const MAX_CLIENTS: usize = 20_000;
+
+/// Holds the name of the bridge at brokers of others.
+const CLIENT: &str = "client";
 
 /// Where the broker listens if nothing else is said.
 const USUAL_ADDRESS: &str = "127.0.0.1:1883";
@@ -70,7 +74,7 @@ impl RobotPart {
         let credentials = Credentials::new(store.clone(), &args.robot_namespace, join);
         let topics = Topics::new(&args.mqtt_prefix);
         let (broker, reach) = if let Some(url) = &args.mqtt_url {
-            (None, outside_broker(args, url)?)
+            (None, outside_broker(data, args, url)?)
         } else {
             match own_broker(data, args, up, &topics, credentials.clone()).await {
                 Ok((broker, reach)) => (Some(broker), reach),
@@ -133,14 +137,26 @@ struct Reach {
     url: String,
 }
 
-fn outside_broker(args: &RobotArgs, url: &str) -> anyhow::Result<Reach> {
+fn outside_broker(data: &DataDir, args: &RobotArgs, url: &str) -> anyhow::Result<Reach> {
     let broker = BrokerUrl::parse(url).context("--mqtt-url")?;
     let (user, password) = broker.login.clone().unwrap_or_default();
     let trust = args.mqtt_ca_file.as_deref().map(trust_file).transpose()?;
-    let scheme = if broker.tls { "mqtts" } else { "mqtt" };
-    let shown = format!("{scheme}://{}:{}", broker.host, broker.port);
-    let login = Login { client: "muster-bridge".to_owned(), user, password };
-    Ok(Reach { broker, login, trust, url: shown })
+    let url = broker.public();
+    let login = Login { client: bridge_client(&data.folder("robots")?.join(CLIENT))?, user, password };
+    Ok(Reach { broker, login, trust, url })
+}
+
+/// The bridge under a name of its own: of two clients with one name a broker keeps the later, and another server may use the same
+/// broker. The name stays, because the broker keeps for it what comes while the server is away.
+fn bridge_client(file: &Path) -> anyhow::Result<String> {
+    if let Ok(name) = fs::read_to_string(file) {
+        return Ok(name);
+    }
+    let mut number = [0; 8];
+    getrandom::fill(&mut number).map_err(|error| anyhow::anyhow!("no random numbers to be had: {error}"))?;
+    let name = format!("muster-bridge-{:016x}", u64::from_be_bytes(number));
+    fs::write(file, &name).with_context(|| format!("cannot write {}", file.display()))?;
+    Ok(name)
 }
 
 async fn own_broker(
@@ -159,7 +175,7 @@ async fn own_broker(
     let broker = EmbeddedBroker::start(settings, credentials).await?;
     let inner = broker.inner;
     let reach = Reach {
-        broker: BrokerUrl { host: inner.ip().to_string(), port: inner.port(), tls: false, login: None },
+        broker: BrokerUrl::plain(&inner.ip().to_string(), inner.port()),
         login: broker.login.clone(),
         trust: None,
         url: format!("{}://{}", if secure { "mqtts" } else { "mqtt" }, broker.address),

@@ -69,14 +69,7 @@ mod tests {
             let start = i64::from(number) * 10_000;
             pace.observe(&Fact { handle: handle.clone(), at: Millis(start), what: Observation::Started });
             let at = Millis(start + took);
-            let ending = Ending {
-                containers: vec![],
-                cause: Cause::Itself,
-                at,
-                message: None,
-                reason: None,
-                files: vec![],
-            };
+            let ending = Ending::without_containers(Cause::Itself, at);
             pace.observe(&Fact { handle, at, what: Observation::Ended(ending) });
         }
         pace

@@ -143,6 +143,7 @@ fn render(
         Box::new(RobotLaunch {
             robot: robot.to_owned(),
             task: format!("{}/{}", task.metadata.namespace, task.metadata.name),
+            user: task.spec.user.clone(),
             artifacts: task.spec.artifacts.clone(),
             stop_after_silence: task
                 .spec

@@ -21,6 +21,8 @@ use crate::start_failure::is_file_name;
 
 /// Below the attempt's directory: where its programs run.
 pub(crate) const WORK: &str = "work";
+/// Below the work root: directories that were made ready before their attempts.
+const STAGED: &str = "staged";
 /// Below the attempt's directory: what they wrote. Made with the first byte.
 pub(crate) const LOGS: &str = "logs";
 
@@ -72,6 +74,12 @@ impl AttemptDirs {
     /// Where one is, whether it exists or not.
     pub fn path(&self, handle: &Handle) -> PathBuf {
         self.root.join(handle.to_string())
+    }
+
+    /// Where whoever starts an attempt may put a directory before, which then becomes the one its programs run in. Below the work
+    /// root, where no attempt can be called so.
+    pub fn staging(&self, handle: &Handle) -> PathBuf {
+        self.root.join(STAGED).join(handle.to_string())
     }
 
     /// Where a container's log is, once it has written something. For people: programs that do not trust the attempt read
@@ -150,6 +158,18 @@ impl AttemptDirs {
         Ok(work)
     }
 
+    /// The same, with a directory that was made ready: see [`AttemptDirs::staging`].
+    pub(crate) fn create_staged(&self, handle: &Handle) -> Result<PathBuf, DirError> {
+        let path = self.root.join(checked_name(handle)?);
+        rustix::fs::mkdir(&path, Mode::RWXU)?;
+        let work = path.join(WORK);
+        if let Err(errno) = rustix::fs::rename(self.staging(handle), &work) {
+            rustix::fs::rmdir(&path).ok();
+            return Err(errno.into());
+        }
+        Ok(work)
+    }
+
     /// Opens the directory of logs; `make` makes it.
     pub(crate) fn open_logs(&self, handle: &Handle, make: bool) -> Result<OwnedFd, DirError> {
         let root = open_dir(CWD, &self.root)?;
@@ -215,6 +235,20 @@ mod tests {
         assert!(work.is_dir());
         assert_eq!(fs::metadata(dirs.path(&handle("a"))).unwrap().permissions().mode() & 0o777, 0o700);
         assert!(matches!(dirs.create(&handle("a"), &mut Spares::default()), Err(DirError::Exists)));
+    }
+
+    #[test]
+    fn a_directory_that_was_made_ready_becomes_the_one_of_the_attempt() {
+        let (_temp, dirs) = dirs();
+        assert!(matches!(dirs.create_staged(&handle("a")), Err(DirError::NotFound)));
+        let staging = dirs.staging(&handle("a"));
+        fs::create_dir_all(&staging).unwrap();
+        assert!(!dirs.exists(&handle("a")), "a start that failed leaves no mark");
+        fs::write(staging.join("file"), "x").unwrap();
+        let work = dirs.create_staged(&handle("a")).unwrap();
+        assert_eq!(fs::read_to_string(work.join("file")).unwrap(), "x");
+        assert_eq!(dirs.stored().unwrap(), [handle("a")]);
+        assert!(matches!(dirs.create_staged(&handle("a")), Err(DirError::Exists)));
     }
 
     #[test]

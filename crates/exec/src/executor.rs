@@ -141,7 +141,7 @@ impl Executor {
     /// Asks an attempt to end and kills it after `grace`. Does nothing to one that neither runs nor waits.
     pub fn stop(&mut self, handle: &Handle, grace: Duration) {
         if self.waiting.remove(handle) {
-            self.report(handle.clone(), stopped_while_waiting());
+            self.report(handle.clone(), Observation::Ended(Ending::before_start(wall_now())));
             return;
         }
         let Some((id, attempt)) = self.ids.get(handle).and_then(|id| Some((*id, self.attempts.get_mut(id)?)))
@@ -156,7 +156,7 @@ impl Executor {
     /// Stops all that run and all that wait; none of the latter starts meanwhile.
     pub fn stop_all(&mut self, grace: Duration) {
         while let Some(launch) = self.waiting.pop() {
-            self.report(launch.handle, stopped_while_waiting());
+            self.report(launch.handle, Observation::Ended(Ending::before_start(wall_now())));
         }
         for handle in self.ids.keys().cloned().collect::<Vec<_>>() {
             self.stop(&handle, grace);
@@ -322,18 +322,6 @@ impl Drop for Executor {
     fn drop(&mut self) {
         self.kill_all();
     }
-}
-
-fn stopped_while_waiting() -> Observation {
-    let message = Some("it was stopped before it started".into());
-    Observation::Ended(Ending {
-        containers: vec![],
-        cause: Cause::Stopped,
-        at: wall_now(),
-        message,
-        reason: None,
-        files: Vec::new(),
-    })
 }
 
 fn wall_now() -> Millis {

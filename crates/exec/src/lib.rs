@@ -12,6 +12,7 @@
 
 #![warn(missing_docs)]
 
+mod account;
 mod attempt;
 mod attempt_dir;
 mod cgroup;

@@ -1,6 +1,6 @@
 //! Starts one program: its own process group, nothing on its input, its whole output in one pipe.
 //!
-//! Through `posix_spawn`, which costs the same however large this process is. Nothing is run between fork and exec, so there
+//! Through `posix_spawn`, which costs the same however large this process is, unless it is for another user. Nothing is run between fork and exec, so there
 //! is nothing unsafe here.
 
 use std::os::unix::process::CommandExt;
@@ -13,6 +13,7 @@ use rustix::fs::OFlags;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process_group, pidfd_open, waitpid};
 
+use crate::account::Account;
 use crate::program_path::FoundPrograms;
 use crate::start_failure::StartFailure;
 
@@ -26,24 +27,33 @@ pub(crate) struct Spawned {
     pub(crate) output: OwnedFd,
 }
 
-/// Starts a container's program in `work`, with an input that is at its end.
+/// Where a program runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place<'a> {
+    /// Its directory.
+    pub(crate) work: &'a Path,
+    /// As whom, if not as whoever runs this.
+    pub(crate) account: Option<Account>,
+}
+
+/// Starts a container's program, with an input that is at its end.
 pub(crate) fn spawn(
     container: &LaunchContainer,
-    work: &Path,
+    place: Place<'_>,
     null: &OwnedFd,
     default_path: &str,
     programs: &mut FoundPrograms,
 ) -> Result<Spawned, StartFailure> {
-    match spawn_found(container, work, null, default_path, programs) {
+    match spawn_found(container, place, null, default_path, programs) {
         // It may have been taken away since it was found.
-        Err(_) if programs.forget() => spawn_found(container, work, null, default_path, programs),
+        Err(_) if programs.forget() => spawn_found(container, place, null, default_path, programs),
         spawned => spawned,
     }
 }
 
 fn spawn_found(
     container: &LaunchContainer,
-    work: &Path,
+    Place { work, account }: Place<'_>,
     null: &OwnedFd,
     default_path: &str,
     programs: &mut FoundPrograms,
@@ -66,6 +76,10 @@ fn spawn_found(
         .stdin(null.try_clone().map_err(resources)?)
         .stdout(input.try_clone().map_err(resources)?)
         .stderr(Stdio::from(input));
+    if let Some(Account { uid, gid }) = account {
+        // The groups of whoever runs this are left behind with it.
+        command.uid(uid).gid(gid);
+    }
     let child = command.spawn().map_err(|error| StartFailure::of_spawn(program, &path, &error))?;
     let pid = Pid::from_child(&child);
     match pidfd_open(pid, PidfdFlags::empty()) {

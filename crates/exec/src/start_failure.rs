@@ -24,8 +24,10 @@ pub(crate) enum Reason {
     BadEnvironment,
     /// The program, or what should interpret it, is not there.
     CommandNotFound,
-    /// The program may not be run.
+    /// The program may not be run, or not as this user.
     NotPermitted,
+    /// The user is not there.
+    NoSuchUser,
     /// The program is a file that cannot be run.
     BadExecutable,
     /// More arguments, environment or containers than can be started.

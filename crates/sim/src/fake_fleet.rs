@@ -12,7 +12,7 @@ use std::time::Duration;
 use muster_ports::blobs::Blobs;
 use muster_ports::clock::Millis;
 use muster_ports::runtime::{
-    Cause, ContainerEnding, EXECUTOR_LOST, Ending, Fact, FilesError, Handle, Launch, Observation, Runtime,
+    Cause, EXECUTOR_LOST, Ending, Fact, FilesError, Handle, Launch, Observation, Runtime,
 };
 use muster_types::Robot;
 use muster_types::condition::{Condition, ConditionStatus, set_condition};
@@ -365,19 +365,5 @@ fn lost(why: &str) -> Observation {
 }
 
 fn ended(exit_code: i32, cause: Cause, at: Millis) -> Observation {
-    let leader = ContainerEnding {
-        name: "addon".to_owned(),
-        exit_code,
-        signal: None,
-        killed_as_leftover: false,
-        log_bytes: 0,
-    };
-    Observation::Ended(Ending {
-        containers: vec![leader],
-        cause,
-        at,
-        message: None,
-        reason: None,
-        files: vec![],
-    })
+    Observation::Ended(Ending::of_leader(exit_code, cause, at))
 }

@@ -53,6 +53,8 @@ pub struct Played {
     pub attempts: u32,
     /// Attempts that were preempted.
     pub preempted: u32,
+    /// Members of pipelines that the engine itself submitted, with the end of the one before.
+    pub handed_on: u32,
 }
 
 struct World {
@@ -279,6 +281,7 @@ impl World {
         wrong.extend(check_started(self.latest.to_timestamp(), &offered, &after, &started));
         wrong.extend(check_history(&before, &after));
         wrong.extend(self.check_pipelines(&before, &after, &started)?);
+        self.played.handed_on += pipelines::handed_on(&before, &after);
         wrong.extend(self.check_preempted(&before, &after));
         wrong.extend(self.runtime.started_twice().iter().map(|handle| format!("{handle} was started twice")));
         let pictures =

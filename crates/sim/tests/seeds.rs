@@ -17,14 +17,14 @@ fn play(seed: u64, without: Option<Rule>) -> Result<muster_sim::world::Played, S
     runtime.block_on(simulate(seed, without))
 }
 
-/// Plays a seed to its end; how many attempts were preempted.
-fn play_whole(seed: u64) -> Result<u32, String> {
+/// Plays a seed to its end; how many attempts were preempted, and how many members the engine handed on.
+fn play_whole(seed: u64) -> Result<[u32; 2], String> {
     let again = |wrong| format!("seed {seed}: {wrong}\nplay it again with MUSTER_SIM_SEED={seed}");
     let played = play(seed, None).map_err(again)?;
     if played.tasks < 200 || played.faults < 20 {
         return Err(again(format!("it played too little: {played:?}")));
     }
-    Ok(played.preempted)
+    Ok([played.preempted, played.handed_on])
 }
 
 #[test]
@@ -35,14 +35,17 @@ fn every_seed_keeps_every_rule() {
     };
     // Half of the seeds on each of two cores.
     let (one, other) = seeds.split_at(seeds.len() / 2);
-    let preempted: Result<u32, String> = std::thread::scope(|scope| {
+    let played: Result<Vec<[u32; 2]>, String> = std::thread::scope(|scope| {
         let halves = [one, other].map(|half| {
-            scope.spawn(move || half.iter().map(|seed| play_whole(*seed)).sum::<Result<u32, String>>())
+            scope.spawn(move || half.iter().map(|seed| play_whole(*seed)).collect::<Result<Vec<_>, String>>())
         });
-        halves.into_iter().map(|half| half.join().expect("no seed panics")).sum()
+        let halves = halves.into_iter().map(|half| half.join().expect("no seed panics"));
+        halves.collect::<Result<Vec<_>, String>>().map(|halves| halves.concat())
     });
-    let preempted = preempted.unwrap_or_else(|wrong| panic!("{wrong}"));
-    assert!(seeds.len() < 100 || preempted > 0, "no seed preempted anything");
+    let played = played.unwrap_or_else(|wrong| panic!("{wrong}"));
+    let is_enough = |counted: usize| seeds.len() < 100 || played.iter().any(|seed| seed[counted] > 0);
+    assert!(is_enough(0), "no seed preempted anything");
+    assert!(is_enough(1), "no member of a pipeline was submitted with the end of the one before it");
 }
 
 #[test]

@@ -163,6 +163,34 @@ pub struct Ending {
     pub files: Vec<(String, u64)>,
 }
 
+impl Ending {
+    /// How an attempt ended of which no more is known than what became of its leading container.
+    pub fn of_leader(exit_code: i32, cause: Cause, at: Millis) -> Self {
+        let leader = ContainerEnding {
+            name: LEADER.to_owned(),
+            exit_code,
+            signal: None,
+            killed_as_leftover: false,
+            log_bytes: 0,
+        };
+        Self { containers: vec![leader], ..Self::without_containers(cause, at) }
+    }
+
+    /// How an attempt ended of which nothing ran.
+    pub fn without_containers(cause: Cause, at: Millis) -> Self {
+        Self { containers: Vec::new(), cause, at, message: None, reason: None, files: Vec::new() }
+    }
+
+    /// How an attempt ended that was stopped before it started.
+    pub fn before_start(at: Millis) -> Self {
+        let message = Some("it was stopped before it started".to_owned());
+        Self { message, ..Self::without_containers(Cause::Stopped, at) }
+    }
+}
+
+/// What the leading container is called where nobody says it.
+const LEADER: &str = "addon";
+
 /// Who ended an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cause {

@@ -14,6 +14,9 @@ pub struct RobotLaunch {
     pub robot: String,
     /// Namespace and name of the task, for people.
     pub task: String,
+    /// The user of the robot whose program it is; empty for that of the agent.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub user: String,
     /// Files it needs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,

@@ -294,7 +294,7 @@ mod tests {
         let schema = openapi_schema::<TaskSpec>();
         let mut fields = "kind addon container containers name extensions subject data priority policy ttl suspend \
             cancel timeout killTimeout retry retention locator runtime robotSelector targetRobot constraints affinity \
-            restart reschedule disconnect driver config resources pod artifacts"
+            restart reschedule disconnect driver user config resources pod artifacts"
             .split_whitespace()
             .collect::<Vec<_>>();
         fields.sort_unstable();

@@ -143,6 +143,9 @@ pub struct TaskSpec {
     /// How processes and robots run the program. Default: exec.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driver: Option<Driver>,
+    /// Name of the user of a robot as whom the program runs; needs an agent that runs as root. Default: as whom the agent runs.
+    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
+    pub user: String,
     /// Any further settings of the driver.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<Value>,
@@ -305,14 +308,21 @@ words! {
     }
 }
 
-/// A file to fetch before an attempt starts.
+/// A file to fetch before an attempt starts. Robots fetch; other runtimes do not.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Artifact {
-    /// URL or path to fetch from.
+    /// Where it is: `http://…`, `https://…`, `file:///…` or a path on the machine that runs the task.
     pub source: String,
-    /// Path below the work directory to put it at. Default: the last part of the source.
+    /// Path below the work directory to put it at. Default: the last part of the source; for an archive that is unpacked, the
+    /// work directory.
     #[serde(default, skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
     pub destination: String,
+    /// What it must be, as `sha256:HEX` or `sha512:HEX`. Default: it is taken as it comes.
+    #[serde(default, skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
+    pub checksum: String,
+    /// True if it is an archive (`.tar`, `.tar.gz`, `.tgz`) whose files are wanted. Default: false.
+    #[serde(default, skip_serializing_if = "is_default", deserialize_with = "null_is_default")]
+    pub unpack: bool,
 }
 
 #[cfg(test)]
@@ -353,7 +363,10 @@ mod tests {
             "driver": "exec",
             "config": {"any": ["thing"]},
             "resources": {"cpu": "500m", "memory": "256Mi"},
-            "artifacts": [{"source": "https://example.com/a", "destination": "b"}],
+            "user": "robot",
+            "artifacts": [
+                {"source": "https://example.com/a", "destination": "b", "checksum": "sha256:c", "unpack": true},
+            ],
         })
     }
 

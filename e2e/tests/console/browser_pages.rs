@@ -1,8 +1,5 @@
 //! Each page: what it shows, that it changes by itself, and what its buttons do.
 
-use std::path::Path;
-use std::time::Duration;
-
 use muster_e2e::agent::Agent;
 use muster_e2e::brokers::free_port;
 use muster_e2e::wait::{SOON, wait_for};
@@ -308,33 +305,4 @@ fn pages_can_be_read_without_a_script() {
     let page = read("/ui/tasks").text();
     assert!(page.contains("plain") && page.contains("Succeeded"), "{page}");
     assert_eq!(read("/ui/tasks/default/nobody").code, 404);
-}
-
-#[test]
-fn a_busy_queue_is_drawn_and_pictures_of_it_are_kept_where_asked() {
-    let world = World::new();
-    for number in 0..40 {
-        let script = format!("echo hello from {number}; sleep {}; [ {} != 0 ]", number % 3, number % 9);
-        world.make(
-            "tasks",
-            "Task",
-            &format!("render-{number:02}"),
-            &json!({
-                "subject": {"kind": "Application", "name": format!("film-{number}")}, "priority": number % 5, "container": {"command": ["sh", "-c", script]},
-            }),
-        );
-    }
-    world.wait_for_state("tasks/render-04", "Succeeded");
-    world.go("");
-    wait_for("the queue is drawn", SOON, || world.browser.count("polygon") > 0);
-    let Some(place) = std::env::var_os("MUSTER_PICTURES") else { return };
-    let ended = || world.browser.text(".numbers li:nth-child(7) b").and_then(|text| text.parse().ok());
-    wait_for("something to see", Duration::from_mins(2), || ended().is_some_and(|ended: u32| ended >= 24));
-    let picture = |name: &str| world.browser.picture(&Path::new(&place).join(format!("{name}.png")));
-    picture("overview");
-    world.go("tasks");
-    picture("tasks");
-    world.go("tasks/default/render-01");
-    world.browser.sees("#log", "hello");
-    picture("task");
 }

@@ -2,4 +2,5 @@
 
 mod browser_pages;
 mod browser_safety;
+mod pictures;
 mod world;

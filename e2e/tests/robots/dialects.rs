@@ -1,10 +1,10 @@
-//! Other ways to speak to the embedded broker: over TLS, and with MQTT 3.1.1.
+//! Other ways to speak: to the embedded broker over TLS and with MQTT 3.1.1, to a Mosquitto through web sockets.
 
 use std::fs;
 use std::process::Command;
 
 use muster_e2e::agent::Agent;
-use muster_e2e::brokers::free_port;
+use muster_e2e::brokers::{Mosquitto, free_port};
 use muster_e2e::server::Server;
 use muster_e2e::wait::wait_for;
 use serde_json::{Value, json};
@@ -79,6 +79,26 @@ mod real_broker {
             let rest = ["-t", topic, "-e", answer, "-m", &message.to_string(), "-W", "60"];
             serde_json::from_slice(&self.run("mosquitto_rr", &rest)).expect("JSON comes")
         }
+    }
+
+    #[test]
+    fn robots_and_the_server_can_meet_through_web_sockets() {
+        let port = free_port();
+        let web = format!("allow_anonymous true\nlistener {port} 127.0.0.1\nprotocol websockets\n");
+        let _broker = Mosquitto::start_with(|_, _| web);
+        let url = format!("ws://127.0.0.1:{port}/mqtt");
+        let server = Server::start(&["--roles", "api,engine", "--slots", "2", "--mqtt-url", &url]);
+        let (http, token) = (server.http(), server.new_token("join", "robot"));
+        let dir = tempfile::tempdir().unwrap();
+        let _robot = Agent::start("r1", &url, &token, dir.path(), &[]);
+        let get = |path: &str| http.get(&format!("{API}/{path}")).json();
+        wait_for("the robot is Online", SOON, || get("robots/r1")["status"]["phase"] == "Online");
+        let task = json!({
+            "apiVersion": "muster.dev/v1alpha1", "kind": "Task", "metadata": {"name": "t"},
+            "spec": {"runtime": "robot", "container": {"command": ["true"]}},
+        });
+        assert_eq!(http.post(&format!("{API}/tasks"), &task.to_string()).code, 201);
+        wait_for("the task is done", SOON, || get("tasks/t")["status"]["state"] == "Succeeded");
     }
 
     #[test]

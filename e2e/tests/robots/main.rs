@@ -1,6 +1,7 @@
 //! Robots, end to end: real agents as processes, through the embedded broker and through a real Mosquitto, with kills and cuts.
 
 mod access;
+mod artifacts;
 mod cut;
 mod dialects;
 mod guide;

@@ -24,7 +24,7 @@ pub struct RobotArgs {
     /// [default: 127.0.0.1:1883, if nobody else listens there]
     #[arg(long, value_name = "ADDR", env = "MUSTER_MQTT_LISTEN")]
     pub mqtt_listen: Option<String>,
-    /// A broker of your own to use instead: mqtt://USER:PASSWORD@HOST:PORT or mqtts://…
+    /// A broker of your own to use instead: mqtt://USER:PASSWORD@HOST:PORT, mqtts://…, ws://…/PATH or wss://…
     #[arg(long, value_name = "URL", env = "MUSTER_MQTT_URL", hide_env_values = true)]
     pub mqtt_url: Option<String>,
     /// Certificate of the authority that the broker of your own is held against [default: those of this machine]

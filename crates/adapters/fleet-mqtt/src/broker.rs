@@ -3,7 +3,6 @@
 //! A client is the bridge, a robot, or somebody who wants to join; nobody else gets in. A robot connects under its own id and
 //! may use its own topics alone. What is under way is not kept over a restart: the bridge asks robots again.
 
-use std::collections::HashMap;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,8 +18,9 @@ use muster_ports::clock::{Clock as _, SystemClock};
 use parking_lot::Mutex;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use thiserror::Error;
+use tokio::sync::oneshot;
 
-use crate::bridge::Bucket;
+use crate::bridge::Buckets;
 use crate::connection::{Login, joining_client};
 use crate::credentials::{Claim, Credentials, hex};
 use crate::messages::MAX_PAYLOAD;
@@ -59,7 +59,7 @@ pub struct BrokerSettings {
     pub max_clients: usize,
 }
 
-/// A broker that runs. Ends when it is dropped.
+/// A broker that runs, on a thread of its own. Ends when it is dropped.
 pub struct EmbeddedBroker {
     /// Where robots reach it.
     pub address: SocketAddr,
@@ -81,26 +81,64 @@ impl EmbeddedBroker {
         getrandom::fill(&mut secret).map_err(|error| failed(error.to_string()))?;
         let secret = hex(&secret);
         let config = configure(&settings);
-        let provider = Gate {
+        let gate = Gate {
             credentials,
             topics: settings.topics.clone(),
             secret: secret.clone(),
             buckets: Mutex::default(),
         };
-        let broker = MqttBroker::with_config(config).await.map_err(|error| failed(error.to_string()))?;
-        let mut broker = broker.with_auth_provider(Arc::new(provider));
-        let inner = broker.local_addr().unwrap_or(settings.listen);
-        let address = broker.tls_local_addr().filter(|_| settings.tls.is_some()).unwrap_or(inner);
-        let (shutdown, mut ready) = (broker.shutdown_handle(), broker.ready_receiver());
-        tokio::spawn(async move {
-            if let Err(error) = broker.run().await {
-                tracing::error!(%error, "the broker of robots ended");
-            }
-        });
-        ready.wait_for(|ready| *ready).await.map_err(|error| failed(error.to_string()))?;
+        let (told, begun) = oneshot::channel();
+        std::thread::Builder::new()
+            .name("broker".to_owned())
+            .spawn(move || serve(config, gate, told))
+            .map_err(|error| failed(error.to_string()))?;
+        let begun = begun.await.map_err(|_| failed("its thread ended".to_owned()))?;
+        let Begun { plain, secure, shutdown } = begun.map_err(failed)?;
+        let inner = plain.unwrap_or(settings.listen);
+        let address = secure.filter(|_| settings.tls.is_some()).unwrap_or(inner);
         let login = Login { client: "muster-bridge".to_owned(), user: BRIDGE.to_owned(), password: secret };
         Ok(Self { address, inner, login, shutdown })
     }
+}
+
+/// A broker that takes connections.
+struct Begun {
+    plain: Option<SocketAddr>,
+    secure: Option<SocketAddr>,
+    shutdown: BrokerShutdownHandle,
+}
+
+/// Serves until it is told to end, on this thread alone: what goes from one client to another never waits for another thread, and
+/// robots that are loud take no thread from those who ask the API.
+fn serve(config: BrokerConfig, gate: Gate, told: oneshot::Sender<Result<Begun, String>>) {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        // Whoever asked is gone, or hears of it.
+        Err(error) => return drop(told.send(Err(error.to_string()))),
+    };
+    runtime.block_on(async {
+        let broker = match MqttBroker::with_config(config).await {
+            Ok(broker) => broker,
+            Err(error) => return drop(told.send(Err(error.to_string()))),
+        };
+        let mut broker = broker.with_auth_provider(Arc::new(gate));
+        let begun = Begun {
+            plain: broker.local_addr(),
+            secure: broker.tls_local_addr(),
+            shutdown: broker.shutdown_handle(),
+        };
+        let mut ready = broker.ready_receiver();
+        let announce = async move {
+            let outcome = ready.wait_for(|ready| *ready).await.map(|_| ()).map_err(|error| error.to_string());
+            drop(told.send(outcome.map(|()| begun)));
+        };
+        let run = async move {
+            if let Err(error) = broker.run().await {
+                tracing::error!(%error, "the broker of robots ended");
+            }
+        };
+        tokio::join!(run, announce);
+    });
 }
 
 impl Drop for EmbeddedBroker {
@@ -153,7 +191,7 @@ struct Gate {
     topics: Topics,
     secret: String,
     /// What each robot may still say. The bridge speaks to all of them and has no limit.
-    buckets: Mutex<HashMap<String, Bucket>>,
+    buckets: Mutex<Buckets>,
 }
 
 impl Gate {
@@ -163,11 +201,7 @@ impl Gate {
         if !self.topics.may_publish(robot, joined, topic) {
             return false;
         }
-        let (now, mut buckets) = (SystemClock.now(), self.buckets.lock());
-        match buckets.get_mut(user) {
-            Some(bucket) => bucket.take(now),
-            None => buckets.entry(user.to_owned()).or_insert_with(|| Bucket::new(now)).take(now),
-        }
+        self.buckets.lock().take(user, SystemClock.now())
     }
 
     fn who(&self, connect: &ConnectPacket) -> Option<String> {

@@ -14,9 +14,9 @@ use rumqttc::{
 };
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
-use thiserror::Error;
 use tokio::sync::mpsc;
 
+use crate::broker_url::BrokerUrl;
 use crate::messages::MAX_PAYLOAD;
 
 /// Messages on their way out at once.
@@ -34,52 +34,6 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const SESSION_SECONDS: u32 = 24 * 3600;
 /// What goes with a payload.
 const OVERHEAD: usize = 4 << 10;
-
-/// Where a broker is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BrokerUrl {
-    /// Its name.
-    pub host: String,
-    /// Its port.
-    pub port: u16,
-    /// Whether it is spoken to over TLS.
-    pub tls: bool,
-    /// User and password, if the address has them.
-    pub login: Option<(String, String)>,
-}
-
-/// Why an address is none.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{0:?} is not the address of a broker; write mqtt://HOST:PORT or mqtts://HOST:PORT")]
-pub struct BrokerUrlError(String);
-
-impl BrokerUrl {
-    /// Reads `mqtt://[user:password@]host[:port]` or `mqtts://…`.
-    pub fn parse(text: &str) -> Result<Self, BrokerUrlError> {
-        // The rest may be a secret.
-        let shown = || BrokerUrlError(text.rsplit('@').next().unwrap_or_default().to_owned());
-        let (tls, rest) = match (text.strip_prefix("mqtts://"), text.strip_prefix("mqtt://")) {
-            (Some(rest), _) => (true, rest),
-            (None, Some(rest)) => (false, rest),
-            (None, None) => return Err(shown()),
-        };
-        let (login, address) = match rest.rsplit_once('@') {
-            Some((login, address)) => (login.split_once(':'), address),
-            None => (None, rest),
-        };
-        let address = address.trim_end_matches('/');
-        let usual = if tls { 8883 } else { 1883 };
-        let (host, port) = match address.rsplit_once(':') {
-            Some((host, port)) => (host, port.parse().map_err(|_| shown())?),
-            None => (address, usual),
-        };
-        if host.is_empty() {
-            return Err(shown());
-        }
-        let login = login.map(|(user, password)| (user.to_owned(), password.to_owned()));
-        Ok(Self { host: host.to_owned(), port, tls, login })
-    }
-}
 
 /// Trusts the authorities of a file alone.
 pub fn trust_file(path: &Path) -> io::Result<Arc<rustls::ClientConfig>> {
@@ -155,7 +109,7 @@ impl Connection {
         filters: Vec<String>,
         trust: Option<Arc<rustls::ClientConfig>>,
     ) -> (Self, mpsc::Receiver<Event>) {
-        let mut options = MqttOptions::new(&login.client, Broker::tcp(&url.host, url.port));
+        let mut options = MqttOptions::new(&login.client, broker(url));
         options.set_credentials(&login.user, login.password.clone().into_bytes());
         options.set_keep_alive(KEEP_ALIVE);
         options.set_outgoing_inflight_upper_limit(UNCONFIRMED);
@@ -168,11 +122,12 @@ impl Connection {
             options.set_last_will(LastWill::new(will.topic, will.payload, QoS::AtLeastOnce, false, None));
         }
         if url.tls {
-            let transport = match trust {
-                Some(config) => Transport::tls_with_config(TlsConfiguration::Rustls(config)),
-                None => Transport::tls_with_default_config(),
-            };
-            options.set_transport(transport);
+            options.set_transport(match (trust.map(TlsConfiguration::Rustls), &url.web_path) {
+                (Some(config), None) => Transport::tls_with_config(config),
+                (Some(config), Some(_)) => Transport::wss_with_config(config),
+                (None, None) => Transport::tls_with_default_config(),
+                (None, Some(_)) => Transport::wss_with_default_config(),
+            });
         }
         let (client, events) = AsyncClient::builder(options).capacity(OUTGOING).build();
         let (sender, receiver) = mpsc::channel(INCOMING);
@@ -198,6 +153,12 @@ impl Connection {
     }
 }
 
+fn broker(url: &BrokerUrl) -> Broker {
+    let BrokerUrl { host, port, web_path, .. } = url;
+    let web = web_path.as_ref().and_then(|path| Broker::websocket(format!("ws://{host}:{port}{path}")).ok());
+    web.unwrap_or_else(|| Broker::tcp(host, *port))
+}
+
 fn with_expiry(expires: Option<Duration>) -> PublishOptions {
     let options = PublishOptions::new(QoS::AtLeastOnce);
     match expires.and_then(|time| u32::try_from(time.as_secs()).ok()) {
@@ -216,6 +177,8 @@ async fn drive(
     mut ended: mpsc::Receiver<()>,
 ) {
     let mut pause = FIRST_PAUSE;
+    // Subscriptions that the broker has not noted yet.
+    let mut unconfirmed = 0;
     loop {
         let polled = tokio::select! {
             polled = events.poll() => polled,
@@ -225,10 +188,22 @@ async fn drive(
             Ok(rumqttc::Event::Incoming(Incoming::ConnAck(_))) => {
                 pause = FIRST_PAUSE;
                 events.options.set_clean_start(false);
+                unconfirmed = 0;
                 for filter in &filters {
-                    if let Err(error) = client.try_subscribe(filter.as_str(), QoS::AtLeastOnce) {
-                        tracing::warn!(filter, %error, "cannot subscribe");
+                    match client.try_subscribe(filter.as_str(), QoS::AtLeastOnce) {
+                        Ok(_) => unconfirmed += 1,
+                        Err(error) => tracing::warn!(filter, %error, "cannot subscribe"),
                     }
+                }
+                if unconfirmed > 0 {
+                    continue;
+                }
+                Event::Connected
+            }
+            Ok(rumqttc::Event::Incoming(Incoming::SubAck(_))) if unconfirmed > 0 => {
+                unconfirmed -= 1;
+                if unconfirmed > 0 {
+                    continue;
                 }
                 Event::Connected
             }
@@ -259,28 +234,6 @@ async fn drive(
         };
         if out.send(event).await.is_err() {
             return;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_are_read() {
-        let url = BrokerUrl::parse("mqtt://127.0.0.1:1884").unwrap();
-        assert_eq!((url.host.as_str(), url.port, url.tls), ("127.0.0.1", 1884, false));
-        let url = BrokerUrl::parse("mqtts://me:se:cret@broker.example").unwrap();
-        assert_eq!((url.host.as_str(), url.port, url.tls), ("broker.example", 8883, true));
-        assert_eq!(url.login, Some(("me".to_owned(), "se:cret".to_owned())));
-    }
-
-    #[test]
-    fn what_is_no_address_is_refused_without_its_secrets() {
-        for text in ["http://a", "mqtt://", "mqtt://a:b:c", "mqtt://u:secret@:1"] {
-            let error = BrokerUrl::parse(text).unwrap_err().to_string();
-            assert!(error.contains("mqtt://HOST:PORT") && !error.contains("secret"), "{error}");
         }
     }
 }

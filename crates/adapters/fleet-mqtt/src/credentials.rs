@@ -1,12 +1,16 @@
 //! What robots prove themselves with: a join token once, then a credential of their own, of which only the hash is stored.
 //!
 //! A credential is bound to the Robot object it was made for: when that is deleted, it opens nothing any more. Whoever has a
-//! join token can join under any name that is not taken. A name is taken once its credential was used.
+//! join token can join under any name that is not taken. A name is taken once its credential was used: the robot then has the
+//! condition Connected, so nothing more is written down.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use muster_ports::store::{Batch, CommitError, Draft, Key, Precondition, ResourceName, Store, Write};
 use muster_types::Robot;
+use muster_types::robot_status::CONNECTED;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -38,6 +42,8 @@ pub struct Credentials {
     resource: ResourceName,
     robots: ResourceName,
     join: JoinCheck,
+    /// Uids of robots whose credential was used and that do not show it yet.
+    used: Arc<Mutex<HashSet<String>>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -46,45 +52,52 @@ struct Record {
     hash: String,
     /// Uid of the Robot.
     robot: String,
-    used: bool,
 }
 
 impl Credentials {
     /// Credentials of robots that live in a namespace.
     pub fn new(store: Store, namespace: &str, join: JoinCheck) -> Self {
         let (resource, robots) = (ResourceName::new(RESOURCE), ResourceName::new(ROBOTS));
-        Self { store, namespace: namespace.to_owned(), resource, robots, join }
+        Self { store, namespace: namespace.to_owned(), resource, robots, join, used: Arc::default() }
     }
 
-    /// Who holds this secret.
+    /// Who holds this secret. Whoever shows a credential has used it.
     pub fn check(&self, robot: &str, secret: &str) -> Claim {
-        let known = self.record(robot).filter(|record| Some(&record.robot) == self.uid_of(robot).as_ref());
-        if known.as_ref().is_some_and(|record| record.hash == hash(secret)) {
+        let stored = self.robot(robot);
+        let known = self
+            .record(robot)
+            .filter(|record| stored.as_ref().is_some_and(|stored| stored.metadata.uid == record.robot));
+        let was_seen =
+            stored.is_some_and(|robot| robot.status.conditions.iter().any(|it| it.r#type == CONNECTED));
+        if let Some(record) = known.as_ref().filter(|record| record.hash == hash(secret)) {
+            self.note_use(&record.robot, was_seen);
             return Claim::Robot;
         }
         // A name that is in use is not given to somebody else.
-        let free = known.is_none_or(|record| !record.used);
+        let free = known.is_none_or(|record| !was_seen && !self.used.lock().contains(&record.robot));
         if free && (self.join)(secret) { Claim::Joining } else { Claim::Refused }
+    }
+
+    /// Remembers that a credential was used, until the robot itself shows it.
+    fn note_use(&self, uid: &str, was_seen: bool) {
+        let mut used = self.used.lock();
+        if !was_seen {
+            used.insert(uid.to_owned());
+        } else if used.remove(uid) && used.is_empty() {
+            *used = HashSet::new();
+        }
     }
 
     /// Makes the credential of a robot, which is shown only now.
     pub async fn issue(&self, robot: &str) -> Result<String, String> {
-        let uid = self.uid_of(robot).ok_or("the robot is gone")?;
+        let uid = self.robot(robot).ok_or("the robot is gone")?.metadata.uid;
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(|error| format!("no random numbers to be had: {error}"))?;
         let secret = format!("{PREFIX}{}", hex(&bytes));
-        self.write(robot, &Record { hash: hash(&secret), robot: uid, used: false })
+        self.write(robot, &Record { hash: hash(&secret), robot: uid })
             .await
             .map_err(|error| error.to_string())?;
         Ok(secret)
-    }
-
-    /// The credential was used: nobody else can join under this name.
-    pub async fn mark_used(&self, robot: &str) {
-        let Some(record) = self.record(robot).filter(|record| !record.used) else { return };
-        if let Err(error) = self.write(robot, &Record { used: true, ..record }).await {
-            tracing::warn!(robot, %error, "cannot write down that a credential was used");
-        }
     }
 
     async fn write(&self, robot: &str, record: &Record) -> Result<(), CommitError> {
@@ -102,9 +115,9 @@ impl Credentials {
         serde_json::from_slice(self.store.get(&self.key(robot))?.json()).ok()
     }
 
-    fn uid_of(&self, robot: &str) -> Option<String> {
-        let stored = self.store.get(&Key::new(&self.robots, &self.namespace, robot))?;
-        serde_json::from_slice::<Robot>(stored.json()).ok().map(|robot| robot.metadata.uid)
+    fn robot(&self, name: &str) -> Option<Robot> {
+        let stored = self.store.get(&Key::new(&self.robots, &self.namespace, name))?;
+        serde_json::from_slice(stored.json()).ok()
     }
 
     fn key(&self, robot: &str) -> Key {

@@ -8,6 +8,7 @@
 
 #![warn(missing_docs)]
 
+mod broker_url;
 mod connection;
 pub mod messages;
 mod topics;
@@ -25,7 +26,8 @@ mod log_store;
 #[cfg(feature = "server")]
 mod runtime;
 
-pub use connection::{BrokerUrl, BrokerUrlError, Connection, Event, Login, Will, joining_client, trust_file};
+pub use broker_url::{BrokerUrl, BrokerUrlError};
+pub use connection::{Connection, Event, Login, Will, joining_client, trust_file};
 pub use topics::{DEFAULT_PREFIX, Inbound, Topics};
 
 #[cfg(feature = "server")]

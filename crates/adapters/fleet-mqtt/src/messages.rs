@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use muster_types::attempt::{Cause, ContainerEnding, Ending, Handle, Launch, Observation};
+use muster_types::attempt::{Cause, Ending, Handle, Launch, Observation};
 use muster_types::metadata::StringMap;
 use muster_types::robot_status::DeviceInfo;
 use muster_types::{Millis, Timestamp};
@@ -161,12 +161,15 @@ pub struct Status {
     /// In a sentence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// What happened, in one word: Assigned, Started, StartFailed, Completed, Failed, Timeout, Lost.
+    /// What happened, in one word: Assigned, Downloading, Started, StartFailed, Completed, Failed, Timeout, Lost.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub event: String,
     /// When, by the robot's clock; for people alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<Timestamp>,
+    /// The last of what each container wrote, once it has ended. Kept if its log did not come otherwise.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub log_tails: BTreeMap<String, String>,
     /// All that was seen, where the words above do not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observation: Option<Observation>,
@@ -181,7 +184,10 @@ impl Status {
     pub fn of(handle: &Handle, robot: &str, sequence: u64, seen: Option<&Observation>, at: Millis) -> Self {
         let (state, event, exit_code, message) = match seen {
             None | Some(Observation::Created) => (StateWord::Dispatching, "Assigned", None, String::new()),
-            Some(Observation::Waiting { message, .. } | Observation::Blocked { message }) => {
+            Some(Observation::Waiting { reason, message }) => {
+                (StateWord::Dispatching, reason.as_str(), None, message.clone())
+            }
+            Some(Observation::Blocked { message }) => {
                 (StateWord::Dispatching, "Assigned", None, message.clone())
             }
             Some(Observation::Started) => (StateWord::Running, "Started", None, String::new()),
@@ -202,6 +208,7 @@ impl Status {
             message,
             event: event.to_owned(),
             updated_at: Some(at.to_timestamp()),
+            log_tails: BTreeMap::new(),
             observation: seen.cloned(),
         }
     }
@@ -222,14 +229,9 @@ impl Status {
             None => {}
         }
         let ended = |exit_code: i32| {
-            let name = "addon".to_owned();
-            let leader =
-                ContainerEnding { name, exit_code, signal: None, killed_as_leftover: false, log_bytes: 0 };
             let cause = if self.event == "Timeout" { Cause::Timeout } else { Cause::Itself };
             let message = Some(self.message.clone()).filter(|message| !message.is_empty());
-            let ending =
-                Ending { containers: vec![leader], cause, at: now, message, reason: None, files: Vec::new() };
-            Some(Observation::Ended(ending))
+            Some(Observation::Ended(Ending { message, ..Ending::of_leader(exit_code, cause, now) }))
         };
         match self.state {
             StateWord::Dispatching => None,
@@ -328,21 +330,7 @@ mod tests {
 
     #[test]
     fn a_timeout_is_reported_in_the_words_of_the_seed() {
-        let leader = ContainerEnding {
-            name: "addon".to_owned(),
-            exit_code: 143,
-            signal: Some(15),
-            killed_as_leftover: false,
-            log_bytes: 0,
-        };
-        let ending = Ending {
-            containers: vec![leader],
-            cause: Cause::Timeout,
-            at: Millis(0),
-            message: None,
-            reason: None,
-            files: vec![],
-        };
+        let ending = Ending::of_leader(143, Cause::Timeout, Millis(0));
         let status = Status::of(&handle(), "r1", 2, Some(&Observation::Ended(ending)), Millis(0));
         assert_eq!((status.state, status.exit_code), (StateWord::Failed, Some(143)));
         assert_eq!(status.message, "Task terminated: Task timeout");

@@ -11,7 +11,8 @@ use muster_ports::store::Store;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::bridge::{Desk, Order};
-use crate::connection::{BrokerUrl, Login};
+use crate::broker_url::BrokerUrl;
+use crate::connection::Login;
 use crate::credentials::Credentials;
 use crate::live_logs::RobotLogs;
 use crate::log_store::LogStore;

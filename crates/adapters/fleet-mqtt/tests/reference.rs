@@ -47,7 +47,7 @@ fn every_payload_of_the_page_is_one() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 9);
+    assert_eq!(seen, 10);
 }
 
 #[test]

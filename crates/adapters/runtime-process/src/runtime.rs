@@ -116,6 +116,11 @@ impl ProcessRuntime {
         }
     }
 
+    /// Where files can be put before an attempt with artifacts starts: the directory becomes the one its programs run in.
+    pub fn staging(&self, handle: &Handle) -> PathBuf {
+        self.dirs.staging(handle)
+    }
+
     /// The logs of attempts, until they are kept elsewhere.
     pub fn logs(&self) -> LiveLogs {
         LiveLogs::new(self.dirs.clone())

@@ -31,7 +31,7 @@ pub struct Console {
 }
 
 impl Console {
-    /// The console of a store. It costs nothing until somebody looks.
+    /// The console of a store. It costs nothing until somebody opens it.
     pub fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
         let index = Index::new(store.clone(), clock.clone());
         Self { site: Site { store, clock, index }, live: Live::default() }
@@ -45,6 +45,8 @@ impl Console {
         if let Some(asset) = assets::find(&path) {
             return asset;
         }
+        // By the time somebody has signed in, all tasks are read.
+        self.site.index.begin();
         let headers = request.headers();
         let is_write = !matches!(*request.method(), Method::GET | Method::HEAD);
         if is_write && !session::is_ours(headers) {
@@ -68,13 +70,13 @@ impl Console {
             Err(denied) => return page(denied.code, pages::sign_in::page(&denied.why)),
         };
         let path = below.trim_start_matches('/').to_owned();
-        let visit = Visit { site: self.site.clone(), door, user, secret, path, query };
+        let visit = Visit { site: self.site.clone(), door, user, secret, path, query, is_followed: false };
         if is_write {
             return actions::carry_out(&visit, &form).await;
         }
         if let Some(shown) = visit.path.strip_prefix("live/") {
             let path = shown.to_owned();
-            return self.live.follow(Visit { path, ..visit });
+            return self.live.follow(Visit { path, is_followed: true, ..visit });
         }
         match pages::file(&visit).await {
             Some(file) => sandboxed(file),

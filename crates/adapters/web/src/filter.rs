@@ -112,9 +112,7 @@ impl Filter {
             && (self.held_by.is_empty() || *self.held_by == *entry.held_by)
             && self.priority.is_none_or(|least| entry.priority.unwrap_or(0) >= least)
             && (self.text.is_empty()
-                || [&entry.path, &entry.kind, &entry.subject]
-                    .iter()
-                    .any(|text| text.to_lowercase().contains(&self.text)))
+                || [&entry.path, &entry.kind, &entry.subject].iter().any(|text| contains(text, &self.text)))
     }
 
     /// The page that was asked for.
@@ -153,11 +151,30 @@ impl Filter {
     }
 }
 
+/// True if a text contains another that is in small letters, whatever its own are.
+fn contains(text: &str, small: &str) -> bool {
+    if !text.is_ascii() {
+        return text.to_lowercase().contains(small);
+    }
+    text.as_bytes().windows(small.len().max(1)).any(|part| part.eq_ignore_ascii_case(small.as_bytes()))
+}
+
 /// Seconds that a task ran.
 fn taken(entry: &Entry) -> i64 {
     match (entry.started, entry.ended) {
         (Some(started), Some(ended)) => ended.as_second() - started.as_second(),
         (Some(started), None) => i64::MAX - started.as_second(),
         (None, _) => -1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_found_whatever_its_letters_are() {
+        assert!(contains("default/Build-42", "build-4") && contains("ÜBUNG", "übung"));
+        assert!(!contains("default/build", "built") && !contains("a", "ab"));
     }
 }

@@ -1,14 +1,14 @@
-//! All tasks, in an order that pages are made of. Follows the store from the first time somebody looks.
+//! All tasks, in an order that pages are made of. Follows the store from the first time somebody opens the console.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use muster_ports::clock::Clock;
-use muster_ports::store::{Change, ResourceName, Store, Stored, WatchError, WatchScope};
+use muster_ports::store::{Change, ResourceName, Revision, Store, Stored, WatchError, WatchScope};
 use muster_types::{State, TaskSpec};
 use parking_lot::{RwLock, RwLockReadGuard};
-use tokio::sync::OnceCell;
+use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
 use crate::entry::{Entry, Place, Words};
@@ -25,14 +25,17 @@ pub struct Index {
     store: Store,
     clock: Arc<dyn Clock>,
     tasks: RwLock<Tasks>,
-    started: OnceCell<()>,
+    /// True when all were read.
+    is_read: OnceLock<watch::Receiver<bool>>,
 }
 
 /// The state of an [`Index`].
 #[derive(Default)]
 pub struct Tasks {
-    entries: HashMap<Arc<str>, Entry>,
-    by_state: [BTreeSet<Place>; 9],
+    /// Those of each state, newest first.
+    by_state: [BTreeMap<Place, Entry>; 9],
+    /// Where each is found.
+    places: HashMap<Arc<str>, (State, Place)>,
     held: BTreeMap<Arc<str>, usize>,
     failures: VecDeque<Arc<str>>,
     words: Words,
@@ -43,22 +46,28 @@ pub struct Tasks {
 impl Index {
     /// An index that knows nothing yet.
     pub fn new(store: Store, clock: Arc<dyn Clock>) -> Arc<Self> {
-        Arc::new(Self { store, clock, tasks: RwLock::default(), started: OnceCell::new() })
+        Arc::new(Self { store, clock, tasks: RwLock::default(), is_read: OnceLock::new() })
     }
 
-    /// The tasks. The first time this reads them all.
-    pub async fn tasks(self: &Arc<Self>) -> RwLockReadGuard<'_, Tasks> {
-        let begin = async || {
-            let (ready, is_ready) = tokio::sync::oneshot::channel();
-            tokio::spawn(follow(self.clone(), ready));
-            // An error says that the store was closed; then there is nothing to show.
-            drop(is_ready.await);
+    /// Begins to read all tasks, if that was not done yet.
+    pub fn begin(self: &Arc<Self>) -> watch::Receiver<bool> {
+        let begin = || {
+            let (read, is_read) = watch::channel(false);
+            tokio::spawn(follow(self.clone(), read));
+            is_read
         };
-        self.started.get_or_init(begin).await;
-        self.tasks.read()
+        self.is_read.get_or_init(begin).clone()
     }
 
-    fn read_all(&self, resource: &ResourceName) -> muster_ports::store::Revision {
+    /// The tasks; `None` if they are still being read after a while.
+    pub async fn tasks(self: &Arc<Self>, patience: Duration) -> Option<RwLockReadGuard<'_, Tasks>> {
+        let mut is_read = self.begin();
+        // A sender that is gone says that the store was closed; then there is nothing to show.
+        tokio::time::timeout(patience, is_read.wait_for(|is_read| *is_read)).await.ok()?.ok();
+        Some(self.tasks.read())
+    }
+
+    fn read_all(&self, resource: &ResourceName) -> Revision {
         let snapshot = self.store.snapshot(resource);
         let mut tasks = Tasks::default();
         for stored in snapshot.range(None, None) {
@@ -75,14 +84,14 @@ impl Index {
     }
 }
 
-async fn follow(index: Arc<Index>, ready: tokio::sync::oneshot::Sender<()>) {
+async fn follow(index: Arc<Index>, is_read: watch::Sender<bool>) {
     let resource = resource_of::<TaskSpec>();
-    let mut ready = Some(ready);
     loop {
-        let from = index.read_all(&resource);
-        if ready.take().is_some_and(|ready| ready.send(()).is_err()) {
-            tracing::debug!("nobody waits for the first page any more");
-        }
+        let (reader, what) = (index.clone(), resource.clone());
+        let read = tokio::task::spawn_blocking(move || reader.read_all(&what)).await;
+        // An error says that the server ends.
+        let Ok(from) = read else { return };
+        is_read.send_replace(true);
         let ended = take_in(&index, &resource, from).await;
         if ended == WatchError::Closed {
             return;
@@ -91,7 +100,7 @@ async fn follow(index: Arc<Index>, ready: tokio::sync::oneshot::Sender<()>) {
     }
 }
 
-async fn take_in(index: &Index, resource: &ResourceName, from: muster_ports::store::Revision) -> WatchError {
+async fn take_in(index: &Index, resource: &ResourceName, from: Revision) -> WatchError {
     let mut watch = match index.store.watch(WatchScope::Resource(resource.clone()), from) {
         Ok(watch) => watch,
         Err(error) => return error,
@@ -127,7 +136,7 @@ impl Tasks {
             return;
         }
         self.put(&change.object);
-        let Some(new) = self.entries.get(&change.object.path) else { return };
+        let Some(new) = self.get(&change.object.path) else { return };
         let was = old.map(|old| old.state);
         let (state, created, started) = (new.state, new.created, new.started);
         if was.is_some_and(|was| was != state) {
@@ -147,16 +156,21 @@ impl Tasks {
 
     fn put(&mut self, stored: &Stored) {
         let Some(entry) = Entry::of(stored, &mut self.words) else { return };
-        self.by_state[place_of(entry.state)].insert(entry.place());
         if !entry.held_by.is_empty() && !entry.state.is_terminal() {
             *self.held.entry(entry.held_by.clone()).or_default() += 1;
         }
-        self.entries.insert(entry.path.clone(), entry);
+        self.places.insert(entry.path.clone(), (entry.state, entry.place()));
+        self.by_state[place_of(entry.state)].insert(entry.place(), entry);
+    }
+
+    fn get(&self, path: &str) -> Option<&Entry> {
+        let (state, place) = self.places.get(path)?;
+        self.by_state[place_of(*state)].get(place)
     }
 
     fn remove(&mut self, path: &str) -> Option<Entry> {
-        let entry = self.entries.remove(path)?;
-        self.by_state[place_of(entry.state)].remove(&entry.place());
+        let (state, place) = self.places.remove(path)?;
+        let entry = self.by_state[place_of(state)].remove(&place)?;
         if !entry.held_by.is_empty()
             && !entry.state.is_terminal()
             && let Some(count) = self.held.get_mut(&entry.held_by)
@@ -176,7 +190,7 @@ impl Tasks {
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.places.len()
     }
 
     /// How many tasks each rule holds back.
@@ -186,10 +200,9 @@ impl Tasks {
 
     /// Those that failed while somebody looked, newest first; before, the newest that failed.
     pub fn failures(&self, most: usize) -> Vec<&Entry> {
-        let seen = self.failures.iter().filter_map(|path| self.entries.get(path));
+        let seen = self.failures.iter().filter_map(|path| self.get(path));
         let seen: Vec<_> = seen.filter(|entry| entry.state == State::Failed).collect();
-        let older =
-            self.by_state[place_of(State::Failed)].iter().filter_map(|(_, path)| self.entries.get(path));
+        let older = self.by_state[place_of(State::Failed)].values();
         let is_new = |entry: &&Entry| !seen.iter().any(|known| known.path == entry.path);
         let older: Vec<_> = older.filter(is_new).take(most.saturating_sub(seen.len())).collect();
         seen.into_iter().chain(older).take(most).collect()
@@ -203,12 +216,33 @@ impl Tasks {
             let next = heads
                 .iter_mut()
                 .enumerate()
-                .filter_map(|(at, head)| head.peek().map(|place| (*place, at)))
+                .filter_map(|(at, head)| head.peek().map(|(place, _)| (*place, at)))
                 .min()
                 .map(|(_, at)| at)?;
-            let (_, path) = heads[next].next()?;
-            Some(path)
+            heads[next].next().map(|(_, entry)| entry)
         })
-        .filter_map(|path| self.entries.get(path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_ports::clock::SystemClock;
+    use muster_ports::store::{Batch, Draft, History, Key, MemoryLog, Precondition, Write};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_page_that_will_not_wait_goes_without_tasks_and_a_patient_one_has_them_all() {
+        let store = Store::open(MemoryLog::default(), History::default(), SystemClock).expect("a store");
+        let key = Key::new(&resource_of::<TaskSpec>(), "default", "one");
+        let draft =
+            Draft::joined(r#"{"metadata":{"resourceVersion":""#, r#""},"status":{"state":"Failed"}}"#);
+        let write = Write::Put { key, expect: Precondition::Absent, draft };
+        store.commit(Batch::of(write)).await.expect("a commit");
+        let index = Index::new(store, Arc::new(SystemClock));
+        // Nothing else has run yet, so they cannot have been read.
+        assert!(index.tasks(Duration::ZERO).await.is_none());
+        let tasks = index.tasks(Duration::MAX).await.expect("whoever waits gets them");
+        assert_eq!((tasks.len(), tasks.tally()[place_of(State::Failed)]), (1, 1));
     }
 }

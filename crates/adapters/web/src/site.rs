@@ -1,14 +1,19 @@
 //! What pages are made of: the store, the index of tasks, the time, and who looks.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use muster_ports::clock::Clock;
 use muster_ports::pages::{FrontDoor, Visitor};
 use muster_ports::store::{Key, ResourceName, Store, Stored};
 use muster_types::{Object, Resource, Timestamp};
+use parking_lot::RwLockReadGuard;
 
-use crate::index::Index;
+use crate::index::{Index, Tasks};
 use crate::query::Query;
+
+/// How long a page waits for all tasks to be read before it is sent without them.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Where a kind is kept.
 pub fn resource_of<S: Resource>() -> ResourceName {
@@ -73,12 +78,20 @@ pub struct Visit {
     pub path: String,
     /// What the address says besides.
     pub query: Query,
+    /// True if the page is followed: then it comes late rather than without what it shows.
+    pub is_followed: bool,
 }
 
 impl Visit {
     /// True if whoever looks may change something.
     pub fn may_write(&self) -> bool {
         self.user.may_write
+    }
+
+    /// All tasks; `None` if they are still being read. A page without them is filled by whoever follows it.
+    pub async fn tasks(&self) -> Option<RwLockReadGuard<'_, Tasks>> {
+        let patience = if self.is_followed { Duration::MAX } else { PATIENCE };
+        self.site.index.tasks(patience).await
     }
 
     /// The parts of the path.

@@ -3,7 +3,8 @@
 //! Fed with robots and tasks as they are committed, and by [`Fleet::place`], whose choice counts at once. Rules:
 //! - a robot holds no more tasks than it has slots, and no more cpu and memory than it says it has;
 //! - a task goes to a robot of its namespace that is Online, takes tasks, matches all it asks for, and has room;
-//! - of those, the one with the fewest tasks (spread) or the most (bin-pack); by name where that is the same.
+//! - of those, the one with the fewest tasks (spread), or the most (bin-pack); where that is the same, spread takes the one that has
+//!   had that many for the longest time, so that all have their turn, and bin-pack the one that has for the shortest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,8 +33,8 @@ pub struct Fleet {
     robots: BTreeMap<Arc<str>, Member>,
     /// Where tasks are.
     homes: BTreeMap<u128, Arc<str>>,
-    /// Robots that may take one more task, by how many they have.
-    open: BTreeSet<(u32, Arc<str>)>,
+    /// Robots that may take one more task, by how many they have and since when.
+    open: BTreeSet<(u32, u64, Arc<str>)>,
     wishes: BTreeMap<Arc<Demand>, Known>,
     /// Grows with every change.
     version: u64,
@@ -42,8 +43,10 @@ pub struct Fleet {
 #[derive(Debug, Default)]
 struct Member {
     /// Nothing if tasks are there of which the robot is not known, or no longer.
-    view: Option<RobotView>,
+    view: Option<Box<RobotView>>,
     held: BTreeMap<u128, Held>,
+    /// The version of the fleet in which it came to have as many tasks as it has.
+    since: u64,
     cpu_millis: u64,
     memory: u64,
 }
@@ -65,7 +68,10 @@ impl Fleet {
     /// Takes in a robot as it was committed.
     pub fn observe(&mut self, view: RobotView) {
         let path = view.path.clone();
-        self.change(&path, |member| member.view = Some(view));
+        // Most changes of a robot say that it lives, which is nothing new here.
+        if self.robot(&path) != Some(&view) {
+            self.change(&path, |member| member.view = Some(Box::new(view)));
+        }
     }
 
     /// A robot is gone. What it held stays with it until that is released.
@@ -75,12 +81,12 @@ impl Fleet {
 
     /// The robot at a path, if it is known.
     pub fn robot(&self, path: &str) -> Option<&RobotView> {
-        self.robots.get(path)?.view.as_ref()
+        self.robots.get(path)?.view.as_deref()
     }
 
     /// All robots that are known.
     pub fn robots(&self) -> impl Iterator<Item = &RobotView> {
-        self.robots.values().filter_map(|member| member.view.as_ref())
+        self.robots.values().filter_map(|member| member.view.as_deref())
     }
 
     /// A task is at a robot. It is nowhere else.
@@ -134,7 +140,7 @@ impl Fleet {
                 .then(|| path.clone())
         };
         let found = if demand.target.is_empty() {
-            let mut paths = self.open.iter().map(|(_, path)| path);
+            let mut paths = self.open.iter().map(|(.., path)| path);
             match demand.affinity.prefer {
                 Spread::Spread => paths.find_map(fits),
                 Spread::BinPack => paths.rev().find_map(fits),
@@ -159,7 +165,7 @@ impl Fleet {
     pub fn violations(&self) -> Vec<String> {
         let mut wrong = Vec::new();
         for (path, member) in &self.robots {
-            let key = (member.load(), path.clone());
+            let key = (member.load(), member.since, path.clone());
             if self.open.contains(&key) != member.is_open() {
                 wrong.push(format!("{path} is open in one place only"));
             }
@@ -179,10 +185,14 @@ impl Fleet {
     fn change(&mut self, path: &Arc<str>, change: impl FnOnce(&mut Member)) {
         self.version += 1;
         let member = self.robots.entry(path.clone()).or_default();
-        self.open.remove(&(member.load(), path.clone()));
+        let load = member.load();
+        self.open.remove(&(load, member.since, path.clone()));
         change(member);
+        if member.load() != load {
+            member.since = self.version;
+        }
         if member.is_open() {
-            self.open.insert((member.load(), path.clone()));
+            self.open.insert((member.load(), member.since, path.clone()));
         } else if member.view.is_none() && member.held.is_empty() {
             self.robots.remove(path);
         }
@@ -218,7 +228,7 @@ impl Member {
 fn describe(robots: &BTreeMap<Arc<str>, Member>, wish: &Wish) -> Refusal {
     let namespace = wish.demand.namespace.as_str();
     let there = || {
-        let views = robots.values().filter_map(|member| Some((member, member.view.as_ref()?)));
+        let views = robots.values().filter_map(|member| Some((member, member.view.as_deref()?)));
         views.filter(|(_, view)| view.names().0 == namespace)
     };
     let all = there().count();

@@ -60,6 +60,17 @@ fn tasks_are_spread_and_no_robot_gets_more_than_its_slots() {
 }
 
 #[test]
+fn robots_that_are_equally_free_have_their_turns() {
+    let mut fleet = fleet([robot("a", 1), robot("b", 1), robot("c", 1)]);
+    let mut order = Vec::new();
+    for uid in 1..=6 {
+        order.extend(place(&mut fleet, uid, 1, demand()));
+        fleet.release(uid);
+    }
+    assert_eq!(order, ["a", "b", "c", "a", "b", "c"]);
+}
+
+#[test]
 fn bin_pack_fills_one_robot_before_the_next() {
     let mut fleet = fleet([robot("a", 2), robot("b", 2)]);
     let packed = Demand { affinity: Affinity { prefer: Spread::BinPack, ..Affinity::default() }, ..demand() };

@@ -1,20 +1,20 @@
 //! Starting attempts: when there is room, with a directory of their own, all containers or none.
 
 use std::io;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use muster_types::attempt::{Cause, EXECUTOR_LOST, Handle, Launch, LaunchContainer, Limits, Observation};
 use rustix::event::epoll;
 
 use super::Executor;
+use crate::account::Account;
 use crate::attempt::Attempt;
 use crate::attempt_dir::DirError;
 use crate::cgroup::Group;
 use crate::course::Course;
 use crate::log_writer::LogWriter;
 use crate::procfs::ticks_now;
-use crate::spawn::{Spawned, end_at_once, spawn};
+use crate::spawn::{Place, Spawned, end_at_once, spawn};
 use crate::start_failure::{StartFailure, check};
 use crate::token::Token;
 
@@ -48,8 +48,16 @@ impl Executor {
 
     fn try_start(&mut self, launch: Launch) -> Result<(), Refusal> {
         check(&launch).map_err(Refusal::Failed)?;
-        let Launch { handle, containers, timeout, kill_timeout, limits, pod: _, robot: _ } = launch;
-        let work = self.dirs.create(&handle, &mut self.spares).map_err(|error| match error {
+        let Launch { handle, containers, timeout, kill_timeout, limits, pod: _, robot } = launch;
+        let user = robot.as_ref().map(|robot| robot.user.as_str()).filter(|user| !user.is_empty());
+        let account = user.map_or(Ok(None), Account::find).map_err(Refusal::Failed)?;
+        let is_staged = robot.is_some_and(|robot| !robot.artifacts.is_empty());
+        let made = if is_staged {
+            self.dirs.create_staged(&handle)
+        } else {
+            self.dirs.create(&handle, &mut self.spares)
+        };
+        let work = made.map_err(|error| match error {
             DirError::Exists => Refusal::StartedBefore,
             DirError::Io(error) => {
                 Refusal::Failed(StartFailure::of_directory(&self.dirs.path(&handle), &error))
@@ -58,6 +66,14 @@ impl Executor {
                 StartFailure::of_directory(&self.dirs.path(&handle), &io::Error::other(other)),
             ),
         })?;
+        if let Some(account) = account
+            && let Err(error) = account.take_over(&work, self.dirs.root())
+        {
+            // Without its mark it can be started again.
+            self.dirs.remove(&handle).ok();
+            return Err(Refusal::Failed(StartFailure::of_directory(&work, &error)));
+        }
+        let place = Place { work: &work, account };
         let group = self.enter_group(&handle, &limits);
         let now = Instant::now();
         let course = Course::new(now, timeout, kill_timeout, self.settings.leftover_grace);
@@ -65,7 +81,7 @@ impl Executor {
         let id = self.next_id;
         self.next_id += 1;
         for (index, container) in containers.into_iter().enumerate() {
-            match self.spawn(id, index, &container, &work) {
+            match self.spawn(id, index, &container, place) {
                 Ok(spawned) => {
                     let max_bytes = self.settings.log_max_bytes;
                     let log =
@@ -123,9 +139,9 @@ impl Executor {
         id: u64,
         container: usize,
         launch: &LaunchContainer,
-        work: &Path,
+        place: Place<'_>,
     ) -> Result<Spawned, StartFailure> {
-        let spawned = spawn(launch, work, &self.null, &self.settings.default_path, &mut self.programs)?;
+        let spawned = spawn(launch, place, &self.null, &self.settings.default_path, &mut self.programs)?;
         let data = |is_output| epoll::EventData::new_u64(Token { id, container, is_output }.pack());
         // Told once, not as long as it is so: a program that is just being started holds copies of all descriptors for a moment,
         // and what is closed here meanwhile would be told of over and over.

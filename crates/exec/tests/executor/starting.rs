@@ -3,6 +3,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use muster_types::attempt::Observation;
+use muster_types::robot_launch::RobotLaunch;
 use rustix::fs::OFlags;
 
 use crate::yard::{Yard, codes, command, handle, launch};
@@ -180,4 +181,25 @@ fn what_failed_to_start_leaves_nothing_and_can_be_started_again() {
     yard.facts.clear();
     assert_eq!(codes(&yard.run("t", "exit 6")), [6]);
     assert_eq!(yard.dirs.stored().expect("a test needs it"), [handle("t")]);
+}
+
+#[test]
+fn a_program_runs_as_the_user_it_is_for_where_that_is_possible() {
+    let mut yard = Yard::new();
+    fs::set_permissions(yard.temp.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut launch = launch("a", &[("main", "id -un; id -Gn; echo mine > file; cat file")]);
+    launch.robot = Some(Box::new(RobotLaunch {
+        robot: "r1".to_owned(),
+        task: "default/a".to_owned(),
+        user: "nobody".to_owned(),
+        artifacts: vec![],
+        stop_after_silence: None,
+    }));
+    yard.executor.start(launch);
+    if rustix::process::geteuid().is_root() {
+        assert_eq!(yard.ending("a").containers[0].exit_code, 0);
+        assert_eq!(yard.log("a"), "nobody\nnogroup\nmine\n");
+    } else {
+        assert_eq!(yard.start_failure("a").0, "NotPermitted");
+    }
 }

@@ -34,6 +34,14 @@ pub(super) fn with_submitted<'a>(
     offered
 }
 
+/// Members that were submitted in a cycle of the engine.
+pub(super) fn handed_on(before: &BTreeMap<String, Task>, after: &BTreeMap<String, Task>) -> u32 {
+    let was_created = |uid: &String| before.get(uid).is_some_and(|task| state_of(task) == State::Created);
+    let goes_on = |task: &Task| state_of(task) != State::Created && !state_of(task).is_terminal();
+    let count = after.iter().filter(|(uid, task)| goes_on(task) && was_created(uid)).count();
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
 impl World {
     /// Users ask for a pipeline, suspend one or let it go on.
     pub(super) async fn ask_pipelines(&mut self) -> Result<(), String> {

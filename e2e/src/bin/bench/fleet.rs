@@ -21,6 +21,7 @@ use muster_fleet_mqtt::Topics;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, Notify, watch};
+use tokio::task::JoinSet;
 
 use self::raw::rate;
 pub use self::raw::{RAW_BROKER, raw_broker};
@@ -39,6 +40,8 @@ const GOAL_AGENT_MB: f64 = 8.0;
 const HEARTBEAT: Duration = Duration::from_secs(30);
 /// Robots whose connection is cut to see how long that goes unnoticed.
 const CUTS: usize = 20;
+/// Seconds for which memory is looked at.
+const SETTLING: u32 = 10;
 /// Most time for all robots to be Online, and for the last tasks to be started.
 const PATIENCE: Duration = Duration::from_mins(5);
 
@@ -135,7 +138,7 @@ async fn measure(size: Size, mosquitto: Option<Mosquitto>, report: &mut Report) 
         flapping: size.robots / 20,
         flap: watch::channel(false).0,
         cuts: (size.robots - CUTS..size.robots).map(|number| (number, Arc::new(Notify::new()))).collect(),
-        connected: AtomicUsize::new(0),
+        connections: AtomicUsize::new(0),
         reconnects: AtomicUsize::new(0),
         asked: Mutex::new(HashMap::new()),
         started: Mutex::new(Vec::new()),
@@ -159,14 +162,23 @@ async fn measure(size: Size, mosquitto: Option<Mosquitto>, report: &mut Report) 
             format!("goal {GOAL_AGENT_MB} MB"),
         );
     }
-    let before = muster.process.rss()?;
-    let broker_before = mosquitto.as_ref().map(|broker| rss_of(broker.id())).transpose()?;
+    // The first robots touch what is there once, however many follow: they are not counted.
+    let first = size.robots / 20;
+    let mut robots = JoinSet::new();
+    let mut secrets = join_all(&fleet, 0..first, &join_token).await?;
+    connect_all(&fleet, 0, &secrets, &mut robots).await?;
+    wait_for_online(&http, first).await?;
+    let before = settled_rss(muster.process.id()).await?;
+    let broker_before = match &mosquitto {
+        Some(broker) => Some(settled_rss(broker.id()).await?),
+        None => None,
+    };
     let begun = Instant::now();
-    let secrets = join_all(&fleet, size.robots, &join_token).await?;
-    let joined = per_second(size.robots, begun);
+    secrets.extend(join_all(&fleet, first..size.robots, &join_token).await?);
+    let joined = per_second(size.robots - first, begun);
     let begun = Instant::now();
-    let robots = connect_all(&fleet, &secrets).await?;
-    let connected = per_second(size.robots, begun);
+    connect_all(&fleet, first, &secrets[first..], &mut robots).await?;
+    let connected = per_second(size.robots - first, begun);
     wait_for_online(&http, size.robots).await?;
     let online = begun.elapsed().as_secs_f64();
     report.line(
@@ -180,11 +192,12 @@ async fn measure(size: Size, mosquitto: Option<Mosquitto>, report: &mut Report) 
         format!("all Online after {online:.1} s"),
     );
     let grown = |now: u64, then: u64| to_f64(usize::try_from(now.saturating_sub(then)).unwrap_or(0));
-    let each = grown(muster.process.rss()?, before) / to_f64(size.robots) / 1024.0;
+    let further = to_f64(size.robots - first);
+    let each = grown(settled_rss(muster.process.id()).await?, before) / further / 1024.0;
     let goal = if mosquitto.is_some() { GOAL_OUTSIDE_KB } else { GOAL_EMBEDDED_KB };
     let beside = match (mosquitto.as_ref(), broker_before) {
         (Some(broker), Some(before)) => {
-            let its = grown(rss_of(broker.id())?, before) / to_f64(size.robots) / 1024.0;
+            let its = grown(settled_rss(broker.id()).await?, before) / further / 1024.0;
             format!("goal {goal} KB; Mosquitto itself {its:.1} KB")
         }
         _ => format!("goal {goal} KB"),
@@ -238,14 +251,14 @@ fn join_token(http: &Http) -> anyhow::Result<String> {
     answer.json()["token"].as_str().map(str::to_owned).context("no join token")
 }
 
+/// Asks for a number and not for all robots, whose text would take memory that is then measured.
 async fn wait_for_online(http: &Arc<Http>, count: usize) -> anyhow::Result<()> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let http = http.clone();
-        let all =
-            tokio::task::spawn_blocking(move || http.get(&TASKS.replace("tasks", "robots")).json()).await?;
-        let items = all["items"].as_array().cloned().unwrap_or_default();
-        let online = items.iter().filter(|robot| robot["status"]["phase"] == "Online").count();
+        let text = tokio::task::spawn_blocking(move || http.get("/metrics").text()).await?;
+        let online = text.lines().find_map(|line| line.strip_prefix("muster_robots{phase=\"Online\"} "));
+        let online: usize = online.and_then(|count| count.trim().parse().ok()).unwrap_or(0);
         if online >= count {
             return Ok(());
         }
@@ -254,6 +267,16 @@ async fn wait_for_online(http: &Arc<Http>, count: usize) -> anyhow::Result<()> {
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
+}
+
+/// Resident memory once it has settled: what a burst needed is given back within seconds.
+async fn settled_rss(process: u32) -> anyhow::Result<u64> {
+    let mut least = rss_of(process)?;
+    for _ in 0..SETTLING {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        least = least.min(rss_of(process)?);
+    }
+    Ok(least)
 }
 
 /// Asks for tasks at the rate. How many that were.

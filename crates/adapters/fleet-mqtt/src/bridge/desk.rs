@@ -8,33 +8,27 @@
 //! end it. A report counts if it comes from the robot the attempt was given to, on that robot's own topic, and is not older
 //! than the last one.
 
+mod hearing;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use muster_ports::clock::{Clock, Millis};
 use muster_ports::runtime::{Fact, Handle, Launch, Observation};
 use muster_ports::store::{Change, ResourceName, Store, WatchError, WatchScope};
+use muster_types::Robot;
 use muster_types::robot_status::Phase;
-use muster_types::{Robot, name_rules};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::bucket::Bucket;
-use super::joining::join;
-use super::pulses::{Pulses, write};
+use super::buckets::Buckets;
+use super::pulses::{Pulse, Pulses, write};
 use crate::connection::{Connection, Event};
-use crate::credentials::{Claim, Credentials};
+use crate::credentials::Credentials;
 use crate::log_store::LogStore;
-use crate::messages::{
-    Action, ConnectionNews, Dispatch, Heartbeat, KnownAttempts, LogPiece, MAX_PAYLOAD, Register, Response,
-    Status, VERSION,
-};
+use crate::messages::{Action, Dispatch, MAX_PAYLOAD, Response, VERSION};
 use crate::runtime::RobotSettings;
-use crate::topics::Inbound;
 
 /// Between two looks at what was not acknowledged and not written down.
 const TICK: Duration = Duration::from_millis(500);
@@ -42,8 +36,8 @@ const TICK: Duration = Duration::from_millis(500);
 const PATIENCE: i64 = 5000;
 /// A dispatch that was not delivered by then is not delivered at all; it is sent again anyway.
 const EXPIRY: Duration = Duration::from_mins(10);
-/// Robots that were never heard of, whose messages are counted.
-const MAX_BUCKETS: usize = 200_000;
+/// Cut connections that are written down without waiting for the next look.
+const AT_ONCE: usize = 50;
 /// Changes of robots looked at at once.
 const CHANGES: usize = 256;
 
@@ -83,7 +77,11 @@ pub(crate) struct Desk {
     open: HashMap<Handle, Open>,
     by_robot: HashMap<String, BTreeSet<Handle>>,
     pulses: Pulses,
-    buckets: HashMap<String, Bucket>,
+    buckets: Buckets,
+    /// How many more robots may be written down before the next look.
+    at_once: usize,
+    /// Robots of which something could not be written down.
+    unwritten: (UnboundedSender<String>, UnboundedReceiver<String>),
 }
 
 impl Desk {
@@ -106,7 +104,9 @@ impl Desk {
             open: HashMap::new(),
             by_robot: HashMap::new(),
             pulses: Pulses::default(),
-            buckets: HashMap::new(),
+            buckets: Buckets::default(),
+            at_once: AT_ONCE,
+            unwritten: unbounded_channel(),
         }
     }
 
@@ -262,119 +262,6 @@ impl Desk {
         }
     }
 
-    async fn hear(&mut self, about: Inbound<'_>, payload: &[u8], connection: &Connection) {
-        match about {
-            Inbound::Register => {
-                if let Some(asked) = decode::<Register>(payload)
-                    && self.may_speak(&asked.robot_id)
-                {
-                    self.register(asked, connection);
-                }
-            }
-            Inbound::Heartbeat => {
-                if let Some(heartbeat) = decode::<Heartbeat>(payload)
-                    && self.may_speak(&heartbeat.robot_id)
-                {
-                    self.hear_heartbeat(&heartbeat).await;
-                }
-            }
-            Inbound::Connection { robot } => {
-                if let Some(news) = decode::<ConnectionNews>(payload)
-                    && self.may_speak(robot)
-                    && self.is_robot(robot)
-                {
-                    self.pulses.hear_connection(robot, news.connected);
-                }
-            }
-            Inbound::State { robot } => {
-                if let Some(known) = decode::<KnownAttempts>(payload)
-                    && self.may_speak(robot)
-                {
-                    self.hear_state(robot, &known.attempts, connection).await;
-                }
-            }
-            Inbound::Status { robot, task } => {
-                if let Some(status) = decode::<Status>(payload)
-                    && self.may_speak(robot)
-                    && status.robot_name == robot
-                    && status.task_uid == task
-                {
-                    self.hear_status(robot, &status, connection).await;
-                }
-            }
-            Inbound::Log { robot, task } => {
-                if let Some(piece) = decode::<LogPiece>(payload)
-                    && self.may_speak(robot)
-                {
-                    self.hear_log(robot, task, &piece);
-                }
-            }
-        }
-    }
-
-    fn register(&self, asked: Register, connection: &Connection) {
-        let (store, robots, credentials) =
-            (self.store.clone(), self.robots.clone(), self.credentials.clone());
-        let (settings, connection) = (self.settings.clone(), connection.clone());
-        let now = self.clock.now();
-        tokio::spawn(async move {
-            let answer = join(&store, &robots, &settings.namespace, &credentials, &asked, now).await;
-            if !answer.success {
-                tracing::warn!(robot = asked.robot_id, why = answer.message, "a robot was not let in");
-            }
-            if name_rules::dns1123_label(&asked.robot_id).is_ok() {
-                connection.publish(&settings.topics.response(&asked.robot_id), encode(&answer), None).await;
-            }
-        });
-    }
-
-    async fn hear_heartbeat(&mut self, heartbeat: &Heartbeat) {
-        let robot = &heartbeat.robot_id;
-        if self.credentials.check(robot, &heartbeat.token) != Claim::Robot {
-            return tracing::debug!(robot, "a sign of life with a wrong credential is ignored");
-        }
-        self.credentials.mark_used(robot).await;
-        self.pulses.hear(robot, &heartbeat.device_info, heartbeat.running, self.clock.now());
-    }
-
-    /// A robot connected and says what it knows: it is asked how that stands, and told what it does not know and what nobody
-    /// wants any more.
-    async fn hear_state(&mut self, robot: &str, known: &[Handle], connection: &Connection) {
-        for handle in known {
-            let wanted = self.open.get(handle).is_some_and(|open| open.robot == robot && open.stop.is_none());
-            let kept = self.logs.has_ended(handle) && self.logs.robot(handle).as_deref() == Some(robot);
-            if !wanted && !kept {
-                let grace = self.open.get(handle).and_then(|open| open.stop);
-                self.tell_to_delete(robot, handle, grace, connection).await;
-            }
-        }
-        let wanted: Vec<Handle> = self.by_robot.get(robot).into_iter().flatten().cloned().collect();
-        for handle in wanted {
-            self.send(&handle, connection).await;
-        }
-    }
-
-    async fn hear_status(&mut self, robot: &str, status: &Status, connection: &Connection) {
-        let handle = status.handle();
-        let now = self.clock.now();
-        let Some(open) = self.open.get_mut(&handle).filter(|open| open.robot == robot) else {
-            // It ended, and everybody knows; or it is somebody's invention.
-            if !self.logs.has_ended(&handle) {
-                self.tell_to_delete(robot, &handle, None, connection).await;
-            }
-            return;
-        };
-        if status.sequence != 0 && status.sequence <= open.sequence {
-            return;
-        }
-        open.sequence = status.sequence.max(open.sequence);
-        open.acknowledged = true;
-        // That the robot has it is all that an acknowledgement says.
-        let Some(what) = status.seen(now).filter(|what| *what != Observation::Created) else { return };
-        open.ran |= what == Observation::Started;
-        self.report(handle, what);
-    }
-
     /// Tells the engine what was seen.
     fn report(&mut self, handle: Handle, what: Observation) {
         let ends = match what {
@@ -392,18 +279,6 @@ impl Desk {
         }
         // Nobody listens when the server is ending.
         drop(self.facts.send(Fact { handle, at: self.clock.now(), what }));
-    }
-
-    fn hear_log(&self, robot: &str, task: &str, piece: &LogPiece) {
-        let handle = Handle { task: task.to_owned(), attempt: piece.attempt };
-        let is_open = self.open.get(&handle).is_some_and(|open| open.robot == robot);
-        if !is_open || name_rules::dns1123_subdomain(&piece.container).is_err() {
-            return;
-        }
-        let Ok(bytes) = BASE64_STANDARD.decode(&piece.data) else { return };
-        if let Err(error) = self.logs.append(&handle, &piece.container, piece.offset, &bytes) {
-            tracing::warn!(%handle, %error, "part of a log could not be kept");
-        }
     }
 
     /// A robot that was let in is told so; one that is gone is forgotten.
@@ -445,39 +320,27 @@ impl Desk {
             }
             self.send(&handle, connection).await;
         }
+        while let Ok(robot) = self.unwritten.1.try_recv() {
+            self.pulses.doubt(&robot);
+        }
         let most = (self.settings.writes_per_second / 2).max(1);
+        self.at_once = AT_ONCE;
         let due = self.pulses.take_due(self.settings.write_every, most, now);
-        if due.is_empty() {
-            return;
+        for (robot, pulse) in due {
+            self.write_down(robot, pulse, now);
         }
+    }
+
+    /// Writes down what was heard of a robot, while other work goes on.
+    fn write_down(&self, robot: String, pulse: Pulse, now: Millis) {
         let (store, robots) = (self.store.clone(), self.robots.clone());
-        let namespace = self.settings.namespace.clone();
+        let (path, unwritten) = (format!("{}/{robot}", self.settings.namespace), self.unwritten.0.clone());
         tokio::spawn(async move {
-            let mut writes = tokio::task::JoinSet::new();
-            for (robot, pulse) in due {
-                let (store, robots, path) = (store.clone(), robots.clone(), format!("{namespace}/{robot}"));
-                writes.spawn(async move { write(&store, &robots, &path, &pulse, now).await });
+            if !write(&store, &robots, &path, &pulse, now).await {
+                // Nobody listens when the server is ending.
+                drop(unwritten.send(robot));
             }
-            writes.join_all().await;
         });
-    }
-
-    /// Takes one message of a robot, if it has not said too much already.
-    fn may_speak(&mut self, robot: &str) -> bool {
-        let now = self.clock.now();
-        if self.buckets.len() >= MAX_BUCKETS && !self.buckets.contains_key(robot) {
-            self.buckets.clear();
-        }
-        let may = self.buckets.entry(robot.to_owned()).or_insert_with(|| Bucket::new(now)).take(now);
-        if !may {
-            tracing::debug!(robot, "a robot says too much; some of it is ignored");
-        }
-        may
-    }
-
-    fn is_robot(&self, robot: &str) -> bool {
-        let key = muster_ports::store::Key::new(&self.robots, &self.settings.namespace, robot);
-        self.store.get(&key).is_some()
     }
 
     fn close(&mut self, handle: &Handle) {
@@ -494,11 +357,4 @@ impl Desk {
 
 fn encode<T: Serialize>(message: &T) -> Vec<u8> {
     serde_json::to_vec(message).unwrap_or_default()
-}
-
-/// Reads a message; whatever is none is nobody's business.
-fn decode<T: DeserializeOwned>(payload: &[u8]) -> Option<T> {
-    serde_json::from_slice(payload)
-        .inspect_err(|error| tracing::debug!(%error, "a message cannot be read"))
-        .ok()
 }

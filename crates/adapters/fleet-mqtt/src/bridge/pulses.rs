@@ -4,6 +4,7 @@
 //! what only says that a robot lives is written when what is stored has become old. Never writes a phase: that is the engine's.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
 use muster_ports::clock::Millis;
@@ -14,11 +15,13 @@ use muster_types::robot_status::{CONNECTED, DeviceInfo};
 
 /// Tries to write one robot down, while others write it too.
 const TRIES: usize = 3;
+/// The mark of a device of which nothing is known.
+const UNKNOWN: u64 = 0;
 
 /// What was heard of each robot and not written down yet.
 #[derive(Debug, Default)]
 pub(crate) struct Pulses {
-    by_robot: HashMap<String, Pulse>,
+    by_robot: HashMap<Box<str>, Pulse>,
 }
 
 /// What was heard of a robot.
@@ -26,7 +29,10 @@ pub(crate) struct Pulses {
 pub(crate) struct Pulse {
     /// When it last spoke.
     pub heard: Option<Millis>,
-    pub device: Option<DeviceInfo>,
+    /// What it is, until that is written down.
+    pub device: Option<Box<DeviceInfo>>,
+    /// Tells one description of a device from another.
+    device_mark: u64,
     pub running: u32,
     pub connected: Option<bool>,
     written: Option<Millis>,
@@ -34,18 +40,52 @@ pub(crate) struct Pulse {
     news: bool,
 }
 
+/// What is written down first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Urgency {
+    /// A robot is cut off: it is to be given nothing.
+    Cut,
+    /// Something else is new.
+    News,
+    /// What is stored has become old.
+    Old,
+}
+
+impl Pulse {
+    /// Counts as written down from now on.
+    fn take(&mut self, now: Millis) -> Self {
+        self.news = false;
+        self.written = Some(now);
+        let device = self.device.take();
+        Self { device, ..self.clone() }
+    }
+
+    fn urgency(&self) -> Urgency {
+        match (self.news, self.connected) {
+            (true, Some(false)) => Urgency::Cut,
+            (true, _) => Urgency::News,
+            (false, _) => Urgency::Old,
+        }
+    }
+}
+
 impl Pulses {
     fn of(&mut self, robot: &str) -> &mut Pulse {
-        self.by_robot.entry(robot.to_owned()).or_default()
+        self.by_robot.entry(robot.into()).or_default()
     }
 
     /// A robot lives.
     pub(crate) fn hear(&mut self, robot: &str, device: &DeviceInfo, running: u32, now: Millis) {
+        let mark = mark_of(device);
         let pulse = self.of(robot);
-        pulse.news |= pulse.device.as_ref() != Some(device) || pulse.running != running;
+        if pulse.device_mark != mark {
+            pulse.device = Some(Box::new(device.clone()));
+            pulse.device_mark = mark;
+            pulse.news = true;
+        }
+        pulse.news |= pulse.running != running;
         pulse.news |= pulse.connected != Some(true) || pulse.heard.is_none();
         pulse.heard = Some(now);
-        pulse.device = Some(device.clone());
         pulse.running = running;
         pulse.connected = Some(true);
     }
@@ -69,23 +109,33 @@ impl Pulses {
             let since = pulse.written.map_or(i64::MAX, |written| now.0 - written.0);
             pulse.heard > pulse.written && since >= every
         };
-        let mut due: Vec<(bool, Option<Millis>, String)> = self
+        let mut due: Vec<(Urgency, Option<Millis>, Box<str>)> = self
             .by_robot
             .iter()
             .filter(|(_, pulse)| pulse.news || is_old(pulse))
-            .map(|(robot, pulse)| (!pulse.news, pulse.written, robot.clone()))
+            .map(|(robot, pulse)| (pulse.urgency(), pulse.written, robot.clone()))
             .collect();
         due.sort_unstable();
         due.truncate(most);
         let mut taken = Vec::with_capacity(due.len());
         for (.., robot) in due {
             if let Some(pulse) = self.by_robot.get_mut(&robot) {
-                pulse.news = false;
-                pulse.written = Some(now);
-                taken.push((robot, pulse.clone()));
+                taken.push((robot.into_string(), pulse.take(now)));
             }
         }
         taken
+    }
+
+    /// What is new of one robot, to be written down now.
+    pub(crate) fn take_news(&mut self, robot: &str, now: Millis) -> Option<Pulse> {
+        self.by_robot.get_mut(robot).filter(|pulse| pulse.news).map(|pulse| pulse.take(now))
+    }
+
+    /// What was taken to be written down was not: all of it is said again.
+    pub(crate) fn doubt(&mut self, robot: &str) {
+        if let Some(pulse) = self.by_robot.get_mut(robot) {
+            (pulse.device_mark, pulse.written, pulse.news) = (UNKNOWN, None, true);
+        }
     }
 
     /// A robot is gone.
@@ -94,23 +144,41 @@ impl Pulses {
     }
 }
 
-/// Writes down what was heard of a robot. What is not there any more is not made again.
-pub(crate) async fn write(store: &Store, resource: &ResourceName, path: &str, pulse: &Pulse, now: Millis) {
+/// A mark for what a robot is; never [`UNKNOWN`].
+fn mark_of(device: &DeviceInfo) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    device.hash(&mut hasher);
+    hasher.finish().max(UNKNOWN + 1)
+}
+
+/// Writes down what was heard of a robot. What is not there any more is not made again. False if it is there and says something
+/// else.
+pub(crate) async fn write(
+    store: &Store,
+    resource: &ResourceName,
+    path: &str,
+    pulse: &Pulse,
+    now: Millis,
+) -> bool {
     for _ in 0..TRIES {
         let key = Key { resource: resource.clone(), path: path.into() };
-        let Some(stored) = store.get(&key) else { return };
-        let Ok(mut robot) = serde_json::from_slice::<Robot>(stored.json()) else { return };
+        let Some(stored) = store.get(&key) else { return true };
+        let Ok(mut robot) = serde_json::from_slice::<Robot>(stored.json()) else { return true };
         fold(&mut robot, pulse, now);
         robot.metadata.resource_version.clear();
         let draft = serde_json::to_vec(&robot).ok().and_then(Draft::of_object);
-        let Some(draft) = draft else { return };
+        let Some(draft) = draft else { return true };
         let write = Write::Put { key, expect: Precondition::At(stored.revision), draft };
         match store.commit(Batch::of(write)).await {
             Err(CommitError::Conflict { .. }) => {}
-            Ok(_) => return,
-            Err(error) => return tracing::warn!(path, %error, "a sign of life could not be written down"),
+            Ok(_) => return true,
+            Err(error) => {
+                tracing::warn!(path, %error, "a sign of life could not be written down");
+                return false;
+            }
         }
     }
+    false
 }
 
 /// Puts what was heard into a robot, and nothing else.
@@ -121,7 +189,7 @@ pub(crate) fn fold(robot: &mut Robot, pulse: &Pulse, now: Millis) {
         status.running = pulse.running;
     }
     if let Some(device) = &pulse.device {
-        status.device_info.clone_from(device);
+        status.device_info.clone_from(device.as_ref());
     }
     if let Some(connected) = pulse.connected {
         let (word, reason, message) = if connected {
@@ -179,9 +247,36 @@ mod tests {
                 assert_eq!(due(&mut pulses, 9, 0), ["old"]);
             }
         }
+        pulses.hear_connection("back", true);
         pulses.hear_connection("cut", false);
         assert_eq!(due(&mut pulses, 1, 100), ["cut"]);
+        assert_eq!(due(&mut pulses, 1, 100), ["back"]);
         assert_eq!(due(&mut pulses, 1, 100), ["old"]);
+    }
+
+    #[test]
+    fn what_was_taken_at_once_is_not_due_again() {
+        let mut pulses = Pulses::default();
+        pulses.hear_connection("r1", false);
+        assert_eq!(pulses.take_news("r1", Millis(0)).and_then(|pulse| pulse.connected), Some(false));
+        assert_eq!(pulses.take_news("r1", Millis(1)), None);
+        assert_eq!(due(&mut pulses, 9, 1), [""; 0]);
+    }
+
+    #[test]
+    fn a_device_is_written_once_and_again_if_that_failed() {
+        let mut pulses = Pulses::default();
+        let device = DeviceInfo { cpus: 3, ..DeviceInfo::default() };
+        let mut cpus = |pulses: &mut Pulses, second: i64| {
+            pulses.hear("r1", &device, 0, Millis(second * 1000));
+            let taken = pulses.take_due(MINUTE, 1, Millis(second * 1000));
+            taken.into_iter().map(|(_, pulse)| pulse.device.map(|device| device.cpus)).collect::<Vec<_>>()
+        };
+        assert_eq!(cpus(&mut pulses, 0), [Some(3)]);
+        assert_eq!(cpus(&mut pulses, 60), [None], "it is known");
+        pulses.doubt("r1");
+        assert_eq!(cpus(&mut pulses, 61), [Some(3)]);
+        assert_eq!(cpus(&mut pulses, 62), []);
     }
 
     #[test]

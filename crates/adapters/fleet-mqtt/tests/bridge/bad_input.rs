@@ -7,7 +7,7 @@ use muster_fleet_mqtt::messages::Dispatch;
 use muster_fleet_mqtt::messages::Status;
 use muster_ports::clock::{Clock as _, Millis, SystemClock};
 use muster_ports::runtime::{Handle, Observation, Runtime as _};
-use muster_types::attempt::{Cause, ContainerEnding, Ending};
+use muster_types::attempt::{Cause, Ending};
 use rumqttc::mqttbytes::QoS;
 use rumqttc::mqttbytes::v5::{Connect, ConnectAuth, Packet, Publish};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -87,21 +87,7 @@ async fn the_clock_of_a_robot_is_not_believed() {
         let before = SystemClock.now();
         let skew = i64::try_from(Duration::from_hours(1).as_millis()).unwrap() * hours;
         let its_time = Millis(before.0 + skew);
-        let leader = ContainerEnding {
-            name: "addon".to_owned(),
-            exit_code: 0,
-            signal: None,
-            killed_as_leftover: false,
-            log_bytes: 0,
-        };
-        let ending = Ending {
-            containers: vec![leader],
-            cause: Cause::Itself,
-            at: its_time,
-            message: None,
-            reason: None,
-            files: vec![],
-        };
+        let ending = Ending::of_leader(0, Cause::Itself, its_time);
         let status = Status::of(&handle, "r1", 1, Some(&Observation::Ended(ending)), its_time);
         robot.say(&yard.topics.status("r1", &handle.task), &status).await;
         match yard.fact().await {

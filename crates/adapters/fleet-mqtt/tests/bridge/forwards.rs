@@ -1,8 +1,9 @@
 //! What the bridge hands on, in both directions, and what it never writes.
 
-use muster_fleet_mqtt::messages::{Action, ConnectionNews, Dispatch, StateWord, Status};
+use muster_fleet_mqtt::messages::{Action, ConnectionNews, Dispatch, LogPiece, StateWord, Status, VERSION};
 use muster_ports::clock::{Clock as _, SystemClock};
-use muster_ports::runtime::{Handle, Observation, Runtime as _};
+use muster_ports::logs::Logs as _;
+use muster_ports::runtime::{Cause, Ending, Handle, Observation, Runtime as _};
 use muster_ports::store::ResourceName;
 
 use crate::yard::{TOKEN, Yard, launch};
@@ -103,4 +104,29 @@ async fn a_dispatch_is_repeated_until_it_is_acknowledged() {
     };
     robot.say(&yard.topics.status("r1", &handle.task), &status).await;
     assert_eq!(yard.fact().await, Observation::Started);
+}
+
+#[tokio::test]
+async fn the_last_of_a_log_is_kept_if_the_log_itself_did_not_come() {
+    let mut yard = Yard::new().await;
+    let (mut robot, _) = yard.join("r1").await;
+    robot.connected().await;
+    for (attempt, sends_log) in [(1, false), (2, true)] {
+        yard.runtime.start(launch("r1", attempt));
+        let handle = robot.hear::<Dispatch>().await.handle();
+        if sends_log {
+            let data = "d2hvbGU=".to_owned();
+            let piece =
+                LogPiece { version: VERSION, attempt, container: "addon".to_owned(), offset: 0, data };
+            robot.say(&yard.topics.log("r1", &handle.task), &piece).await;
+        }
+        let ended = Observation::Ended(Ending::of_leader(1, Cause::Itself, SystemClock.now()));
+        let mut status = Status::of(&handle, "r1", 1, Some(&ended), SystemClock.now());
+        let tails = [("addon", "tail"), ("../../evil", "tail")];
+        status.log_tails = tails.map(|(name, text)| (name.to_owned(), text.to_owned())).into();
+        robot.say(&yard.topics.status("r1", &handle.task), &status).await;
+        assert!(matches!(yard.fact().await, Observation::Ended(_)));
+        let log = yard.runtime.logs().read(&handle, "addon", 0, 100).expect("there is a log");
+        assert_eq!(String::from_utf8_lossy(&log.bytes), if sends_log { "whole" } else { "tail" });
+    }
 }

@@ -21,6 +21,8 @@ use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 use tokio::time::timeout;
 
 pub const SOON: Duration = Duration::from_secs(30);
+/// After this time it is asked again.
+const AGAIN: Duration = Duration::from_millis(200);
 pub const TOKEN: &str = "let-me-in";
 
 /// A bridge with its broker and store.
@@ -54,7 +56,7 @@ impl Yard {
         let dir = tempfile::tempdir().expect("a temporary directory can be made");
         let (host, port) = (broker.inner.ip().to_string(), broker.inner.port());
         let settings = RobotSettings {
-            broker: BrokerUrl { host, port, tls: false, login: None },
+            broker: BrokerUrl::plain(&host, port),
             login: broker.login.clone(),
             trust: None,
             topics: topics.clone(),
@@ -68,7 +70,25 @@ impl Yard {
             RobotRuntime::new(settings, store.clone(), Arc::new(SystemClock), credentials);
         tokio::spawn(bridge);
         let address = broker.address;
-        Self { store, runtime, facts, address, topics, _broker: broker, _dir: dir }
+        let yard = Self { store, runtime, facts, address, topics, _broker: broker, _dir: dir };
+        yard.until_the_bridge_listens().await;
+        yard
+    }
+
+    /// Somebody asks to join with a wrong token until that is refused.
+    async fn until_the_bridge_listens(&self) {
+        let mut stranger = self.connect("stranger", TOKEN, false);
+        stranger.connected().await;
+        let asked = stranger.wish("guess");
+        let answer = async {
+            loop {
+                stranger.say(&self.topics.register(), &asked).await;
+                if timeout(AGAIN, stranger.hear::<Response>()).await.is_ok() {
+                    return;
+                }
+            }
+        };
+        timeout(SOON, answer).await.expect("the bridge answers");
     }
 
     pub fn connect(&self, id: &str, secret: &str, joined: bool) -> Robotic {
@@ -132,16 +152,20 @@ impl Robotic {
         while !matches!(timeout(SOON, self.events.recv()).await, Ok(Some(Event::Connected))) {}
     }
 
-    pub async fn register(&mut self, token: &str) -> Response {
-        self.connected().await;
-        let asked = Register {
+    fn wish(&self, token: &str) -> Register {
+        Register {
             version: VERSION,
             robot_id: self.id.clone(),
             token: token.to_owned(),
             device_info: DeviceInfo { cpus: 2, ..DeviceInfo::default() },
             labels: [("zone".to_owned(), "a".to_owned())].into(),
             max_tasks: Some(3),
-        };
+        }
+    }
+
+    pub async fn register(&mut self, token: &str) -> Response {
+        self.connected().await;
+        let asked = self.wish(token);
         self.say(&self.topics.register(), &asked).await;
         self.hear().await
     }
@@ -179,6 +203,7 @@ pub fn launch(robot: &str, attempt: u32) -> Launch {
         robot: Some(Box::new(RobotLaunch {
             robot: robot.to_owned(),
             task: "default/a".to_owned(),
+            user: String::new(),
             artifacts: vec![],
             stop_after_silence: None,
         })),

@@ -138,6 +138,12 @@ pub fn nothing(what: &str, advice: &str) -> Markup {
     html! { div.nothing { p { (what) } p { (advice) } } }
 }
 
+/// What a page shows until all tasks are read.
+pub fn still_reading(count: usize) -> Markup {
+    let what = format!("{count} tasks are being read.");
+    nothing(&what, "This page fills by itself in a moment.")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

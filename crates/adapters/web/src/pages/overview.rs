@@ -4,14 +4,14 @@ use maud::{Markup, html};
 use muster_types::condition::ConditionStatus;
 use muster_types::event_sink::EventSinkSpec;
 use muster_types::schedule::ScheduleSpec;
-use muster_types::{Schedule, State, human_duration};
+use muster_types::{Schedule, State, TaskSpec, human_duration};
 
 use crate::html::frame::Page;
-use crate::html::parts::{nothing, state, task_link, time};
+use crate::html::parts::{nothing, state, still_reading, task_link, time};
 use crate::html::plot::{Layer, bars, stacked};
 use crate::index::Tasks;
 use crate::samples::{SAMPLE_SECONDS, place_of};
-use crate::site::{Site, Visit};
+use crate::site::{Site, Visit, resource_of};
 
 /// Samples in a plot.
 const MOMENTS: usize = 360;
@@ -28,7 +28,12 @@ const DRAWN: [State; 6] =
 /// The page.
 pub async fn page(visit: &Visit) -> Page {
     let health = html! { (schedules(&visit.site)) (sinks(&visit.site)) };
-    let tasks = visit.site.index.tasks().await;
+    let (title, fixed, below) = ("Overview".to_owned(), html! {}, html! {});
+    let Some(tasks) = visit.tasks().await else {
+        let stored = visit.site.store.snapshot(&resource_of::<TaskSpec>()).len();
+        let live = html! { (still_reading(stored)) div.cards { (health) } };
+        return Page { title, fixed, live, below };
+    };
     let live = html! {
         (numbers(&tasks))
         @if tasks.len() == 0 {
@@ -42,7 +47,7 @@ pub async fn page(visit: &Visit) -> Page {
             (health)
         }
     };
-    Page { title: "Overview".to_owned(), fixed: html! {}, live, below: html! {} }
+    Page { title, fixed, live, below }
 }
 
 fn numbers(tasks: &Tasks) -> Markup {

@@ -6,7 +6,7 @@ use muster_types::{State, TaskSpec};
 use crate::entry::Entry;
 use crate::filter::{Filter, Found, PAGE};
 use crate::html::frame::Page;
-use crate::html::parts::{bar, nothing, span, state, task_link, time};
+use crate::html::parts::{bar, nothing, span, state, still_reading, task_link, time};
 use crate::query::Query;
 use crate::site::{Visit, resource_of};
 
@@ -24,7 +24,10 @@ pub async fn page(visit: &Visit) -> Page {
     let filter = Filter::of(&visit.query);
     let stored = visit.site.store.snapshot(&resource_of::<TaskSpec>());
     let now = visit.site.now();
-    let tasks = visit.site.index.tasks().await;
+    let (title, fixed) = ("Tasks".to_owned(), filters(&visit.query));
+    let Some(tasks) = visit.tasks().await else {
+        return Page { title, fixed, live: still_reading(stored.len()), below: html! {} };
+    };
     let found = filter.find(&tasks, &stored);
     let back = format!("/ui/tasks?{}", visit.query.with("said", ""));
     let live = html! {
@@ -49,7 +52,7 @@ pub async fn page(visit: &Visit) -> Page {
         }
         (pager(&found, &visit.query))
     };
-    Page { title: "Tasks".to_owned(), fixed: filters(&visit.query), live, below: html! {} }
+    Page { title, fixed, live, below: html! {} }
 }
 
 fn row(entry: &Entry, may_write: bool, now: muster_types::Timestamp) -> Markup {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use muster_fleet_mqtt::messages::{
 };
 use muster_fleet_mqtt::{Topics, joining_client};
 use muster_types::Millis;
-use muster_types::attempt::{Cause, ContainerEnding, Ending, Handle, Observation};
+use muster_types::attempt::{Cause, Ending, Handle, Observation};
 use muster_types::metadata::StringMap;
 use muster_types::robot_status::DeviceInfo;
 use rumqttc::mqttbytes::v5::{Packet, Publish};
@@ -41,7 +42,8 @@ pub struct Fleet {
     pub flap: watch::Sender<bool>,
     /// Robots that are cut for good when they are told.
     pub cuts: HashMap<usize, Arc<Notify>>,
-    pub connected: AtomicUsize,
+    /// How often one was made.
+    pub connections: AtomicUsize,
     pub reconnects: AtomicUsize,
     /// When tasks were asked for, by number.
     pub asked: Mutex<HashMap<usize, Instant>>,
@@ -55,10 +57,12 @@ pub fn name(number: usize) -> String {
 }
 
 /// Lets robots join, and answers with their credentials in order.
-pub async fn join_all(fleet: &Arc<Fleet>, count: usize, token: &str) -> anyhow::Result<Vec<String>> {
+pub async fn join_all(fleet: &Arc<Fleet>, numbers: Range<usize>, token: &str) -> anyhow::Result<Vec<String>> {
     let room = Arc::new(Semaphore::new(AT_ONCE));
     let mut joining = JoinSet::new();
-    for number in 0..count {
+    let first = numbers.start;
+    let mut secrets = vec![String::new(); numbers.len()];
+    for number in numbers {
         let permit = room.clone().acquire_owned().await?;
         let (fleet, token) = (fleet.clone(), token.to_owned());
         joining.spawn(async move {
@@ -67,10 +71,9 @@ pub async fn join_all(fleet: &Arc<Fleet>, count: usize, token: &str) -> anyhow::
             secret.map(|secret| (number, secret))
         });
     }
-    let mut secrets = vec![String::new(); count];
     while let Some(joined) = joining.join_next().await {
         let (number, secret) = joined??;
-        secrets[number] = secret;
+        secrets[number - first] = secret;
     }
     Ok(secrets)
 }
@@ -110,11 +113,16 @@ async fn join(fleet: &Fleet, number: usize, token: &str) -> anyhow::Result<Strin
     }
 }
 
-/// Connects robots and lets them work until they are dropped. Answers when all were connected once.
-pub async fn connect_all(fleet: &Arc<Fleet>, secrets: &[String]) -> anyhow::Result<JoinSet<()>> {
+/// Connects robots, from a number on, and lets them work until they are dropped. Answers when all were connected once.
+pub async fn connect_all(
+    fleet: &Arc<Fleet>,
+    first: usize,
+    secrets: &[String],
+    robots: &mut JoinSet<()>,
+) -> anyhow::Result<()> {
     let room = Arc::new(Semaphore::new(AT_ONCE));
-    let mut robots = JoinSet::new();
-    for (number, secret) in secrets.iter().enumerate() {
+    let before = fleet.connections.load(Ordering::Relaxed);
+    for (number, secret) in (first..).zip(secrets) {
         let permit = room.clone().acquire_owned().await?;
         let (fleet, secret) = (fleet.clone(), secret.clone());
         robots.spawn(async move {
@@ -128,10 +136,10 @@ pub async fn connect_all(fleet: &Arc<Fleet>, secrets: &[String]) -> anyhow::Resu
             }
         });
     }
-    while fleet.connected.load(Ordering::Relaxed) < secrets.len() {
+    while fleet.connections.load(Ordering::Relaxed) < before + secrets.len() {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    Ok(robots)
+    Ok(())
 }
 
 /// One connection of a robot, from its beginning to its end.
@@ -157,7 +165,7 @@ async fn live<P>(fleet: &Fleet, number: usize, secret: &str, permit: &mut Option
         wire.publish(&topics.state(&id), known),
     ];
     wire.send(first).await?;
-    fleet.connected.fetch_add(1, Ordering::Relaxed);
+    fleet.connections.fetch_add(1, Ordering::Relaxed);
     drop(permit.take());
     // Not all at the same moment.
     let phase = fleet.heartbeat.mul_f64(fraction(number));
@@ -188,7 +196,6 @@ async fn live<P>(fleet: &Fleet, number: usize, secret: &str, permit: &mut Option
             }
         }
     };
-    fleet.connected.fetch_sub(1, Ordering::Relaxed);
     drop(wire);
     tokio::time::sleep(AWAY).await;
     ended
@@ -248,21 +255,7 @@ async fn answer(fleet: &Fleet, id: &str, wire: &mut Wire, publish: &Publish) -> 
 
 fn reports(handle: &Handle, id: &str) -> [Status; 3] {
     let now = Millis(jiff::Timestamp::now().as_millisecond());
-    let leader = ContainerEnding {
-        name: "addon".to_owned(),
-        exit_code: 0,
-        signal: None,
-        killed_as_leftover: false,
-        log_bytes: 0,
-    };
-    let ending = Ending {
-        containers: vec![leader],
-        cause: Cause::Itself,
-        at: now,
-        message: None,
-        reason: None,
-        files: vec![],
-    };
+    let ending = Ending::of_leader(0, Cause::Itself, now);
     let status = |sequence, seen: &Observation| Status::of(handle, id, sequence, Some(seen), now);
     [
         status(1, &Observation::Created),

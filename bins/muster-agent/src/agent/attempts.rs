@@ -1,0 +1,201 @@
+//! What becomes of one attempt: it is written down, its files are fetched, it is started once, its log is sent, its end is
+//! reported.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use muster_fleet_mqtt::messages::{Action, Dispatch};
+use muster_ports::clock::{Clock as _, SystemClock};
+use muster_ports::runtime::Runtime as _;
+use muster_types::attempt::{EXECUTOR_LOST, Ending, Fact, Handle, Launch, Observation};
+
+use super::Agent;
+use crate::artifacts::{self, FetchFailure, Interrupt, fetch_all};
+use crate::records::Record;
+use crate::uploads::Upload;
+
+/// What attempts are given of the agent's environment.
+const PASSED_ON: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
+/// What an attempt waits for while its files come.
+const DOWNLOADING: &str = "Downloading";
+
+/// An attempt whose files were fetched, or could not be.
+pub(super) struct Fetched {
+    launch: Launch,
+    outcome: Result<(), FetchFailure>,
+}
+
+impl Agent {
+    pub(super) async fn carry_out(&mut self, dispatch: Dispatch) -> anyhow::Result<()> {
+        let handle = dispatch.handle();
+        match (dispatch.action, dispatch.task) {
+            (Action::Create, Some(launch)) if launch.handle == handle => {
+                self.create(launch, dispatch.ran, &dispatch.log_offsets).await
+            }
+            (Action::Create, _) => {
+                tracing::warn!(%handle, "a dispatch without a task of its own is ignored");
+                Ok(())
+            }
+            (Action::Delete, _) => self.delete(&handle, dispatch.grace).await,
+        }
+    }
+
+    async fn create(
+        &mut self,
+        mut launch: Launch,
+        ran: bool,
+        log_offsets: &BTreeMap<String, u64>,
+    ) -> anyhow::Result<()> {
+        let handle = launch.handle.clone();
+        if let Some(record) = self.records.get(&handle) {
+            // The server asks how it stands: its log goes first, and everything that was said of it again, in order.
+            let sent = record
+                .containers
+                .iter()
+                .map(|name| (name.clone(), log_offsets.get(name).copied().unwrap_or(0)));
+            drop(self.uploads.send(Upload::Follow(handle.clone(), sent.collect())));
+            if record.ended {
+                drop(self.uploads.send(Upload::Finish(handle)));
+            } else {
+                self.repeat(record).await;
+            }
+            return Ok(());
+        }
+        if self.records.is_forgotten(&handle) {
+            return self.say(&handle, &lost("it was run and forgotten")).await;
+        }
+        let robot = launch.robot.as_ref();
+        let record = Record {
+            handle: handle.clone(),
+            containers: launch.containers.iter().map(|container| container.name.clone()).collect(),
+            kill_timeout: launch.kill_timeout,
+            stop_after_silence: robot.and_then(|robot| robot.stop_after_silence),
+            reports: Vec::new(),
+            ended: false,
+        };
+        let artifacts = robot.map(|robot| robot.artifacts.clone()).unwrap_or_default();
+        self.records.put(record)?;
+        if ran {
+            return self.tell(&handle, &lost("the robot does not know it any more")).await;
+        }
+        // This acknowledges the dispatch: the attempt is written down.
+        self.tell(&handle, &Observation::Created).await?;
+        give_environment(&mut launch);
+        if artifacts.is_empty() {
+            self.runtime.start(launch);
+            return Ok(());
+        }
+        let message = format!("{} artifacts are fetched", artifacts.len());
+        self.tell(&handle, &Observation::Waiting { reason: DOWNLOADING.to_owned(), message }).await?;
+        let interrupt = Interrupt::default();
+        self.fetching.insert(handle.clone(), interrupt.clone());
+        let (dir, fetched) = (self.runtime.staging(&handle), self.fetched.clone());
+        tokio::task::spawn_blocking(move || {
+            let outcome = fetch_all(&artifacts, &dir, &interrupt);
+            // Nobody listens when the agent is ending.
+            drop(fetched.send(Fetched { launch, outcome }));
+        });
+        Ok(())
+    }
+
+    /// The files of an attempt are there, or cannot be had.
+    pub(super) async fn start_fetched(&mut self, fetched: Fetched) -> anyhow::Result<()> {
+        let Fetched { launch, outcome } = fetched;
+        let handle = launch.handle.clone();
+        if self.fetching.remove(&handle).is_none() {
+            // It was stopped meanwhile.
+            artifacts::remove(&self.runtime.staging(&handle));
+            return Ok(());
+        }
+        match outcome {
+            Ok(()) => self.runtime.start(launch),
+            Err(failure) => self.tell(&handle, &failure.into_observation()).await?,
+        }
+        Ok(())
+    }
+
+    async fn delete(&mut self, handle: &Handle, grace: Option<Duration>) -> anyhow::Result<()> {
+        match self.records.get(handle) {
+            Some(record) if !record.ended => {
+                let grace = grace.unwrap_or(record.kill_timeout);
+                tracing::info!(%handle, "told to end it");
+                self.stop(handle, grace).await
+            }
+            Some(_) => {
+                self.records.forget(handle)?;
+                if let Err(error) = self.runtime.remove(handle) {
+                    tracing::warn!(%handle, %error, "what an attempt left cannot be removed");
+                }
+                Ok(())
+            }
+            None => {
+                let known = self.records.is_forgotten(handle);
+                self.records.forget(handle)?;
+                if known { Ok(()) } else { self.say(handle, &lost("the robot does not know it")).await }
+            }
+        }
+    }
+
+    /// Ends an attempt, also one whose files are still being fetched.
+    pub(super) async fn stop(&mut self, handle: &Handle, grace: Duration) -> anyhow::Result<()> {
+        if let Some(interrupt) = self.fetching.remove(handle) {
+            interrupt.set();
+            let ending = Ending::before_start(SystemClock.now());
+            return self.tell(handle, &Observation::Ended(ending)).await;
+        }
+        self.runtime.stop(handle, grace);
+        Ok(())
+    }
+
+    pub(super) async fn observe(&mut self, fact: Fact) -> anyhow::Result<()> {
+        match &fact.what {
+            Observation::Started => {
+                let containers = self.records.get(&fact.handle).map(|record| record.containers.clone());
+                let sent = containers.into_iter().flatten().map(|name| (name, 0)).collect();
+                drop(self.uploads.send(Upload::Follow(fact.handle.clone(), sent)));
+                self.tell(&fact.handle, &fact.what).await
+            }
+            Observation::Ended(_) => {
+                // Its log goes first.
+                drop(self.uploads.send(Upload::Finish(fact.handle.clone())));
+                self.ends.push((fact.handle, fact.what));
+                Ok(())
+            }
+            Observation::Created
+            | Observation::Waiting { .. }
+            | Observation::Blocked { .. }
+            | Observation::StartFailed { .. }
+            | Observation::Lost { .. } => self.tell(&fact.handle, &fact.what).await,
+        }
+    }
+
+    pub(super) async fn report_end(&mut self, handle: &Handle) -> anyhow::Result<()> {
+        let Some(place) = self.ends.iter().position(|(ended, _)| ended == handle) else {
+            // It had ended before, and the server asked again.
+            if let Some(record) = self.records.get(handle) {
+                self.repeat(record).await;
+            }
+            return Ok(());
+        };
+        let (handle, what) = self.ends.swap_remove(place);
+        self.tell(&handle, &what).await
+    }
+}
+
+pub(super) fn lost(why: &str) -> Observation {
+    Observation::Lost { reason: EXECUTOR_LOST.to_owned(), message: why.to_owned() }
+}
+
+/// Programs find what this machine offers, unless the task says otherwise. The home of the agent is not that of other users.
+fn give_environment(launch: &mut Launch) {
+    let other_user = launch.robot.as_ref().is_some_and(|robot| !robot.user.is_empty());
+    for container in &mut launch.containers {
+        for name in PASSED_ON.into_iter().filter(|name| !other_user || *name != "HOME") {
+            if let Ok(value) = std::env::var(name)
+                && !container.env.iter().any(|(known, _)| known == name)
+            {
+                container.env.push((name.to_owned(), value));
+            }
+        }
+    }
+}
