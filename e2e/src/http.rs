@@ -1,6 +1,6 @@
 //! Plain HTTP by hand: for requests that no decent client would send.
 
-use std::io::{Read, Write as _};
+use std::io::{self, Read, Write as _};
 use std::net::TcpStream;
 
 use serde_json::Value;
@@ -109,7 +109,15 @@ impl Request {
     /// Sends the request and reads the whole answer.
     #[track_caller]
     pub fn send(self) -> Answer {
-        let mut stream = self.write();
+        let what = format!("{} {}", self.method, self.path);
+        let answer = self.try_send();
+        assert!(answer.is_ok(), "{what}: {answer:?}");
+        answer.expect("just checked")
+    }
+
+    /// The same for a server that may be gone, or go meanwhile.
+    pub fn try_send(self) -> io::Result<Answer> {
+        let mut stream = self.write()?;
         let mut answer = Vec::new();
         let mut chunk = vec![0; 64 * 1024];
         // A server that refuses early may close before it has read everything; what it said is there anyway. One that
@@ -123,27 +131,39 @@ impl Request {
                 break Ok(0);
             }
         };
-        assert!(!answer.is_empty(), "{} {}: no answer ({read:?})", self.method, self.path);
-        parse(&answer)
+        let whole = length(&answer).map_or(!answer.is_empty(), |length| answer.len() >= length);
+        if !whole {
+            return Err(read.err().unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into()));
+        }
+        Ok(parse(&answer))
     }
 
     /// Sends the request and gives the lines of the answer's body as they come.
     #[track_caller]
     pub fn stream(self) -> Lines {
-        let mut stream = self.write();
+        let what = format!("{} {}", self.method, self.path);
+        let (answer, lines) = self.try_stream().expect("the server takes connections and answers");
+        assert_eq!(answer.code, 200, "{what}: {answer:?}");
+        lines
+    }
+
+    /// The same for a server that may be gone: the head of its answer, and lines until it ends.
+    pub fn try_stream(self) -> io::Result<(Answer, Lines)> {
+        let mut stream = self.write()?;
         let mut head = Vec::new();
         let mut byte = [0];
         while !head.ends_with(b"\r\n\r\n") && matches!(stream.read(&mut byte), Ok(1)) {
             head.push(byte[0]);
         }
-        let answer = parse(&head);
-        assert_eq!(answer.code, 200, "{} {}: {answer:?}", self.method, self.path);
-        Lines::of(Unchunked { stream, left: 0 })
+        if !head.ends_with(b"\r\n\r\n") {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok((parse(&head), Lines::of(Unchunked { stream, left: 0 })))
     }
 
-    fn write(&self) -> TcpStream {
-        let mut stream = TcpStream::connect(&self.http.address).expect("the server takes connections");
-        stream.set_read_timeout(Some(SOON)).expect("a read timeout can be set");
+    fn write(&self) -> io::Result<TcpStream> {
+        let mut stream = TcpStream::connect(&self.http.address)?;
+        stream.set_read_timeout(Some(SOON))?;
         let mut head = format!(
             "{} {} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n",
             self.method, self.path, self.http.address
@@ -158,7 +178,7 @@ impl Request {
         // A refusal may come before all is sent; then the answer counts, not the rest of the request.
         let sent = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&self.body));
         drop(sent);
-        stream
+        Ok(stream)
     }
 }
 
@@ -226,7 +246,7 @@ struct Unchunked<R> {
 }
 
 impl<R: Read> Unchunked<R> {
-    fn line(&mut self) -> std::io::Result<String> {
+    fn line(&mut self) -> io::Result<String> {
         let mut line = Vec::new();
         let mut byte = [0];
         while self.stream.read(&mut byte)? == 1 && byte[0] != b'\n' {
@@ -237,7 +257,7 @@ impl<R: Read> Unchunked<R> {
 }
 
 impl<R: Read> Read for Unchunked<R> {
-    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if self.left == 0 {
             let mut size = self.line()?;
             if size.is_empty() {

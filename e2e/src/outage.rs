@@ -1,4 +1,4 @@
-//! A wire to the API server of a cluster that can be cut and mended.
+//! A wire that can be cut and mended: to the API server of a cluster, or to anything else on this machine.
 
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _};
@@ -14,6 +14,7 @@ pub struct Wire {
     is_cut: Arc<AtomicBool>,
     open: Arc<Mutex<Vec<TcpStream>>>,
     kubeconfig: PathBuf,
+    port: u16,
 }
 
 impl Wire {
@@ -31,7 +32,18 @@ impl Wire {
         });
         let far = there.to_socket_addrs().ok().and_then(|mut all| all.next());
         let far = far.expect("the server of the cluster has an address and a port");
-        let wire = Self { is_cut: Arc::default(), open: Arc::default(), kubeconfig };
+        Self::between(listener, far, kubeconfig)
+    }
+
+    /// A wire to a port of this machine.
+    pub fn to_port(port: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        Self::between(listener, SocketAddr::from(([127, 0, 0, 1], port)), PathBuf::new())
+    }
+
+    fn between(listener: TcpListener, far: SocketAddr, kubeconfig: PathBuf) -> Self {
+        let port = listener.local_addr().expect("a listener has an address").port();
+        let wire = Self { is_cut: Arc::default(), open: Arc::default(), kubeconfig, port };
         let (is_cut, open) = (wire.is_cut.clone(), wire.open.clone());
         thread::spawn(move || {
             for near in listener.incoming().map_while(Result::ok) {
@@ -42,6 +54,11 @@ impl Wire {
             }
         });
         wire
+    }
+
+    /// The port of this end.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// The kubeconfig of the cluster through this wire.
@@ -64,7 +81,8 @@ impl Wire {
     }
 }
 
-fn connect(near: TcpStream, far: SocketAddr, open: &Mutex<Vec<TcpStream>>) -> io::Result<()> {
+/// Joins two ends until one of them closes.
+pub fn connect(near: TcpStream, far: SocketAddr, open: &Mutex<Vec<TcpStream>>) -> io::Result<()> {
     let far = TcpStream::connect(far)?;
     let mut known = open.lock().unwrap_or_else(PoisonError::into_inner);
     known.extend([near.try_clone()?, far.try_clone()?]);

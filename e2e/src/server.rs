@@ -12,8 +12,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use crate::databases::Postgres;
 use crate::http::Http;
 use crate::lines::Lines;
+use crate::round_robin::RoundRobin;
 use crate::wait::SOON;
 
 /// What the server prints before the URL it listens on.
@@ -29,7 +31,15 @@ pub struct Server {
     program: PathBuf,
     flags: Vec<String>,
     env: Vec<(&'static str, String)>,
+    front: Option<Front>,
     dir: TempDir,
+}
+
+/// What makes two servers of one database look like one.
+struct Front {
+    _other: Box<Server>,
+    _postgres: Postgres,
+    door: RoundRobin,
 }
 
 impl Server {
@@ -53,13 +63,36 @@ impl Server {
         let flags: Vec<String> = flags.iter().map(|&flag| flag.to_owned()).collect();
         let (process, url) = launch(program, dir.path(), "127.0.0.1:0", &flags, env);
         let guard = watch_over(&process, dir.path());
-        Self { process, guard, url, program: program.to_owned(), flags, env: env.to_vec(), dir }
+        let (program, env) = (program.to_owned(), env.to_vec());
+        Self { process, guard, url, program, flags, env, front: None, dir }
     }
 
     /// The server that all tests of this binary share; each works in a namespace of its own.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Server> = OnceLock::new();
-        SHARED.get_or_init(|| Self::start(&[]))
+        SHARED.get_or_init(|| if is_of_pairs() { Self::start_pair() } else { Self::start(&[]) })
+    }
+
+    /// Two servers of one database behind a door that leads to one and the other in turns.
+    pub fn start_pair() -> Self {
+        let postgres = Postgres::start();
+        let url = postgres.url();
+        // Clients trust one certificate, whichever of them they reach.
+        let identity = tempfile::tempdir().expect("a temporary directory can be made");
+        let made =
+            rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate can be made");
+        let file = |name: &str, text: String| {
+            let path = identity.path().join(name);
+            fs::write(&path, text).expect("a file can be written");
+            path.display().to_string()
+        };
+        let (cert, key) =
+            (file("cert.pem", made.cert.pem()), file("key.pem", made.signing_key.serialize_pem()));
+        let flags = ["--store", url.as_str(), "--tls-cert", &cert, "--tls-key", &key];
+        let (mut one, other) = (Self::start(&flags), Self::start(&flags));
+        let door = RoundRobin::before(&[one.address(), other.address()]);
+        one.front = Some(Front { _other: Box::new(other), _postgres: postgres, door });
+        one
     }
 
     /// A namespace that no other test uses.
@@ -76,6 +109,12 @@ impl Server {
     /// `127.0.0.1:PORT`, where plain HTTP is spoken too.
     pub fn address(&self) -> &str {
         self.url.trim_start_matches("https://")
+    }
+
+    /// Asks the process for a signal, such as to stand still.
+    pub fn signal(&self, signal: Signal) {
+        let id = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw).expect("a child has an id");
+        kill_process(id, signal).expect("a child can be signalled");
     }
 
     /// What it said.
@@ -111,6 +150,10 @@ impl Server {
         let text = text
             .replace("namespace: default", &format!("namespace: {namespace}"))
             .replace(&self.admin_token(), token);
+        let text = match &self.front {
+            Some(front) => text.replace(&self.url, &format!("https://{}", front.door.address())),
+            None => text,
+        };
         let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
         let path = self.dir.path().join(format!("kubeconfig-{number}"));
         fs::write(&path, text).expect("a kubeconfig can be written");
@@ -126,7 +169,8 @@ impl Server {
 
     /// Plain HTTP as the admin.
     pub fn http(&self) -> Http {
-        Http::new(self.address(), Some(&self.admin_token()))
+        let door = self.front.as_ref().map(|front| front.door.address());
+        Http::new(door.as_deref().unwrap_or(self.address()), Some(&self.admin_token()))
     }
 
     /// Makes a token and returns its secret.
@@ -168,6 +212,12 @@ impl Drop for Server {
         end(&mut self.guard, Signal::KILL);
         end(&mut self.process, Signal::KILL);
     }
+}
+
+/// True in a binary of tests that all run against two servers.
+fn is_of_pairs() -> bool {
+    let name = std::env::current_exe().ok().and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
+    name.is_some_and(|name| name.starts_with("kubectl_postgres"))
 }
 
 fn data_of(dir: &Path) -> PathBuf {

@@ -44,3 +44,32 @@ fn the_server_is_deployed_as_nobody_with_a_root_that_cannot_be_written() {
         assert!(has_line(&text, line) || has_line(&text, &format!("- {line}")), "{line}:\n{text}");
     }
 }
+
+#[test]
+fn three_servers_are_made_of_the_manifests_of_one_kubectl() {
+    let kubectl = std::env::var("MUSTER_KUBECTL").expect("run the tests with `cargo xtask test`");
+    let made = std::process::Command::new(kubectl)
+        .arg("kustomize")
+        .arg(repository().join("deploy/replicas"))
+        .output()
+        .expect("kubectl can be started");
+    let text = String::from_utf8_lossy(&made.stdout);
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    for line in [
+        "replicas: 3",
+        "type: RollingUpdate",
+        "kind: PodDisruptionBudget",
+        "kind: NetworkPolicy",
+        "- ReadWriteMany",
+        "- --tls-cert=/tls/tls.crt",
+        "name: MUSTER_STORE",
+        "path: /readyz",
+        "cpu: 500m",
+        "runAsNonRoot: true",
+    ] {
+        assert!(has_line(&text, line) || has_line(&text, &format!("- {line}")), "{line}:\n{text}");
+    }
+    for line in ["type: Recreate", "- --tls-generate", "- ReadWriteOnce"] {
+        assert!(!has_line(&text, line), "{line}:\n{text}");
+    }
+}

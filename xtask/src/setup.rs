@@ -26,6 +26,9 @@ const PYYAML_VERSION: &str = "6.0.3";
 /// Other readings of times: repeating intervals, cron, and the zones they are in.
 const TIME_WHEELS: [&str; 3] = ["metomi-isodatetime==1!3.2.0", "cronsim==2.8", "tzdata==2026.6"];
 const HYPERQUEUE_VERSION: &str = "0.27.0";
+const GRAPHILE_WORKER_VERSION: &str = "0.18.0";
+const PROCRASTINATE_VERSION: &str = "3.10.0";
+const PSYCOPG_VERSION: &str = "3.3.2";
 
 /// What a tool is needed for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,7 +49,7 @@ pub struct Tool {
     locate: fn(&Tool, &Path) -> Result<PathBuf>,
 }
 
-static TOOLS: [Tool; 13] = [
+static TOOLS: &[Tool] = &[
     Tool {
         name: "kubectl 1.37",
         variable: "MUSTER_KUBECTL",
@@ -83,6 +86,13 @@ static TOOLS: [Tool; 13] = [
         need: Need::Tests { word: "real_broker" },
         locate: locate_mosquitto,
     },
+    // Its other programs lie beside it.
+    Tool {
+        name: "PostgreSQL",
+        variable: "MUSTER_POSTGRES",
+        need: Need::Tests { word: "postgres" },
+        locate: locate_postgres,
+    },
     Tool {
         name: "kube-apiserver",
         variable: "MUSTER_KUBE_APISERVER",
@@ -102,6 +112,19 @@ static TOOLS: [Tool; 13] = [
         variable: "MUSTER_HYPERQUEUE",
         need: Need::Benchmarks,
         locate: locate_hyperqueue,
+    },
+    // Two queues that keep their jobs in PostgreSQL.
+    Tool {
+        name: "Graphile Worker",
+        variable: "MUSTER_GRAPHILE_WORKER",
+        need: Need::Benchmarks,
+        locate: locate_graphile_worker,
+    },
+    Tool {
+        name: "procrastinate",
+        variable: "MUSTER_PROCRASTINATE",
+        need: Need::Benchmarks,
+        locate: locate_procrastinate,
     },
     Tool {
         name: "Chromium",
@@ -330,6 +353,20 @@ fn locate_mosquitto(tool: &Tool, _: &Path) -> Result<PathBuf> {
     installed(tool, Path::new("/usr/sbin/mosquitto"), &["mosquitto", "mosquitto-clients"])
 }
 
+fn locate_postgres(tool: &Tool, _: &Path) -> Result<PathBuf> {
+    // Debian keeps the programs of each version in a directory of its own.
+    let newest = || {
+        let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+        let number = |path: &Path| path.file_name()?.to_str()?.parse::<u32>().ok();
+        let newest = versions.map(|entry| entry.path()).max_by_key(|path| number(path))?;
+        Some(newest.join("bin/postgres")).filter(|program| run::is_executable(program))
+    };
+    if newest().is_none() {
+        install_on_machine(&["postgresql"]).with_context(|| or_set(tool))?;
+    }
+    newest().with_context(|| or_set(tool))
+}
+
 fn locate_chromedriver(tool: &Tool, _: &Path) -> Result<PathBuf> {
     installed(tool, Path::new("/usr/bin/chromedriver"), &["chromium", "chromium-driver"])
 }
@@ -398,6 +435,37 @@ fn locate_hyperqueue(tool: &Tool, cache: &Path) -> Result<PathBuf> {
     install_once(&dir, &format!("HyperQueue {HYPERQUEUE_VERSION}"), || {
         venv::create(&dir, &[&format!("hyperqueue=={HYPERQUEUE_VERSION}")])?;
         run::quietly(Command::new(&python).args(["-c", "import hyperqueue.cluster"])).map(drop)
+    })
+    .with_context(|| or_set(tool))?;
+    Ok(python)
+}
+
+fn locate_graphile_worker(tool: &Tool, cache: &Path) -> Result<PathBuf> {
+    let dir = cache.join(format!("graphile-worker-{GRAPHILE_WORKER_VERSION}"));
+    let program = dir.join("node_modules/.bin/graphile-worker");
+    install_once(&dir, &format!("Graphile Worker {GRAPHILE_WORKER_VERSION}"), || {
+        if run::find_in_path("npm").is_none() {
+            install_on_machine(&["nodejs", "npm"])?;
+        }
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"]).arg(&dir);
+        run::quietly(npm.arg(format!("graphile-worker@{GRAPHILE_WORKER_VERSION}")))?;
+        run::quietly(Command::new(&program).arg("--version")).map(drop)
+    })
+    .with_context(|| or_set(tool))?;
+    Ok(program)
+}
+
+fn locate_procrastinate(tool: &Tool, cache: &Path) -> Result<PathBuf> {
+    let dir = cache.join(format!("procrastinate-{PROCRASTINATE_VERSION}"));
+    let python = dir.join("bin/python");
+    install_once(&dir, &format!("procrastinate {PROCRASTINATE_VERSION}"), || {
+        let wheels = [
+            format!("procrastinate=={PROCRASTINATE_VERSION}"),
+            format!("psycopg[binary]=={PSYCOPG_VERSION}"),
+        ];
+        venv::create(&dir, &wheels.each_ref().map(String::as_str))?;
+        run::quietly(Command::new(&python).args(["-c", "import procrastinate"])).map(drop)
     })
     .with_context(|| or_set(tool))?;
     Ok(python)

@@ -13,6 +13,8 @@ mod resource_args;
 mod robot_args;
 mod schedule_args;
 mod sink_args;
+mod store_args;
+mod store_command;
 mod task_args;
 mod trace_args;
 
@@ -37,6 +39,8 @@ pub use resource_args::ResourceArgs;
 pub use robot_args::{Approval, RobotArgs, RobotCommand, RobotTokenCommand};
 pub use schedule_args::{ScheduleCommand, ScheduleTimes};
 pub use sink_args::SinkCommand;
+pub use store_args::StoreArgs;
+pub use store_command::{CopyArgs, StoreCommand};
 pub use task_args::{MadeOutput, RunArgs, SubmitArgs, TaskArgs};
 pub use trace_args::{Sending, TraceArgs};
 
@@ -158,6 +162,9 @@ pub enum Command {
     /// Show, test, pause, resume and replay event sinks, where messages about changes go
     #[command(subcommand, after_help = examples::SINK)]
     Sink(SinkCommand),
+    /// Copy what a server keeps to another store, such as from a file to PostgreSQL
+    #[command(subcommand, after_help = examples::STORE)]
+    Store(StoreCommand),
     /// Show, approve and drain the robots of the fleet, and make the tokens they join with
     #[command(subcommand, after_help = examples::ROBOT)]
     Robot(RobotCommand),
@@ -247,7 +254,7 @@ pub enum VersionOutput {
 }
 
 /// Flags of `up`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct UpArgs {
     /// Address of the API and console; any address but a loopback one needs TLS
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7400", env = "MUSTER_LISTEN")]
@@ -277,6 +284,8 @@ pub struct UpArgs {
         default_value = "api,engine,relay,web"
     )]
     pub roles: Vec<ServerRole>,
+    #[command(flatten)]
+    pub store: StoreArgs,
     #[command(flatten)]
     pub queue: QueueArgs,
     #[command(flatten)]
@@ -311,7 +320,7 @@ pub enum ServerRole {
 }
 
 /// Limits of the server.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitArgs {
     /// Largest request body, in bytes

@@ -169,6 +169,24 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
+/// Tells this data directory from any other, for ever.
+pub fn server_id(data: &Path) -> anyhow::Result<String> {
+    let path = data.join("server-id");
+    if let Ok(kept) = fs::read_to_string(&path) {
+        return Ok(kept.trim().to_owned());
+    }
+    let id = random_word()?;
+    write_private(&path, &id)?;
+    Ok(id)
+}
+
+/// A word that nobody else has.
+pub fn random_word() -> anyhow::Result<String> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(|error| anyhow!("there is no randomness: {error}"))?;
+    Ok(format!("{:016x}", u64::from_ne_bytes(bytes)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -195,5 +213,13 @@ mod tests {
     fn an_address_for_everybody_is_reached_through_loopback() {
         assert_eq!(server_url("https", "0.0.0.0:7400".parse().unwrap()), "https://127.0.0.1:7400");
         assert_eq!(server_url("https", "[::]:1".parse().unwrap()), "https://[::1]:1");
+    }
+
+    #[test]
+    fn a_data_directory_has_one_id_for_ever() {
+        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let id = server_id(one.path()).unwrap();
+        assert_eq!(server_id(one.path()).unwrap(), id);
+        assert_ne!(server_id(two.path()).unwrap(), id);
     }
 }

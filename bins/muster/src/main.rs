@@ -5,7 +5,9 @@ mod behind;
 mod cli;
 mod commands;
 mod data_dir;
+mod hands;
 mod job_controller;
+mod leading;
 mod machine;
 mod manifests;
 mod output;
@@ -15,8 +17,10 @@ mod respond;
 mod robots;
 mod server;
 mod server_archive;
+mod store_choice;
 mod up;
 mod usage;
+mod work;
 
 use std::process::ExitCode;
 

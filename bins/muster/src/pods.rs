@@ -1,7 +1,6 @@
 //! The runtime of pods, put together: a client, settings, and where its facts go.
 
 use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -25,9 +24,10 @@ pub struct PodPart {
 }
 
 impl PodPart {
-    /// Makes it. The cluster is not asked yet: it may be away.
+    /// Makes it, for the pods of one server or of several that are one. The cluster is not asked yet: it may be away.
     pub async fn prepare(
         data: &DataDir,
+        of: &str,
         args: &PodArgs,
         queue: &QueueArgs,
         url: &str,
@@ -47,7 +47,7 @@ impl PodPart {
             log_max_bytes: queue.log_max.value(),
             stuck_after: args.pod_stuck_after.as_std(),
             zombie_after: args.pod_zombie_after.as_std(),
-            ..PodSettings::new(&server_id(data.path())?, root)
+            ..PodSettings::new(of, root)
         };
         let (runtime, facts) = KubeRuntime::new(client, settings, blobs);
         let capacity = Capacity { slots: args.pod_slots, cpu_millis: None, memory: None };
@@ -78,30 +78,4 @@ fn authority(args: &PodArgs, url: &str, own: Option<&str>) -> anyhow::Result<Opt
         ));
     }
     Ok(own.filter(|_| url.starts_with("https://")).map(str::to_owned))
-}
-
-/// Tells the pods of this data directory from those of any other, for ever.
-fn server_id(data: &Path) -> anyhow::Result<String> {
-    let path = data.join("server-id");
-    if let Ok(kept) = fs::read_to_string(&path) {
-        return Ok(kept.trim().to_owned());
-    }
-    let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("there is no randomness: {error}"))?;
-    let id = format!("{:016x}", u64::from_ne_bytes(bytes));
-    fs::write(&path, &id).with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(id)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_data_directory_has_one_id_for_ever() {
-        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let id = server_id(one.path()).unwrap();
-        assert_eq!(server_id(one.path()).unwrap(), id);
-        assert_ne!(server_id(two.path()).unwrap(), id);
-    }
 }

@@ -1,4 +1,4 @@
-//! The server, put together: store, API, engine. `up` and `run` use it, each in its own way.
+//! The server, put together: store, API, and what is done besides. `up` and `run` use it, each in its own way.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -13,49 +13,32 @@ use muster_apiserver::parts::Parts;
 use muster_apiserver::serve::{Listening, serve};
 use muster_apiserver::shutdown::Shutdown;
 use muster_apiserver::tls::Tls;
-use muster_apiserver::{certs, garbage, kinds};
+use muster_apiserver::{certs, kinds};
 use muster_blobs::LocalBlobs;
-use muster_engine::engine::{Engine, Outside};
-use muster_engine::files::Keeper;
-use muster_engine::questions::{Explainer, Question};
-use muster_engine::relay;
-use muster_engine::resources::{Resources, Settings as ResourceSettings, run as run_resources};
-use muster_engine::run::run as run_engine;
-use muster_engine::runtimes::Runtimes;
-use muster_engine::saved_jobs;
-use muster_engine::schedules::run as run_schedules;
-use muster_engine::settings::{Ahead, Mint};
-use muster_engine::workflows::run as run_workflows;
+use muster_engine::leadership::Candidate;
 use muster_kube_jobs::ClusterJobs;
-use muster_outbound::LiveOutbound;
 use muster_ports::blobs::Blobs;
 use muster_ports::clock::{Clock, SystemClock};
+use muster_ports::explain::Explain;
 use muster_ports::kube_jobs::KubeJobs;
-use muster_ports::logs::{AllLogs, KeptLogs, Logs};
+use muster_ports::logs::KeptLogs;
 use muster_ports::pages::Pages;
-use muster_ports::runtime::{Fact, Handle, Runtime};
-use muster_ports::store::{History, LogError, MeasuredLog, Revision, Store};
+use muster_ports::store::{LogError, Standing, Store};
 use muster_ports::telemetry::Telemetry;
-use muster_relay_sinks::SinkMaker;
 use muster_runtime_kube::ConnectError;
-use muster_runtime_process::ProcessRuntime;
-use muster_store_sql::SqliteLog;
-use muster_tasks::capacity::Capacity;
-use muster_tasks::render::Token;
-use muster_types::{Millis, Quantity, Task};
+use muster_types::Millis;
 use muster_web::console::Console;
 use tokio::net::TcpListener;
-use tokio::sync::mpsc::{Receiver, UnboundedReceiver, unbounded_channel};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinHandle;
 
-use crate::adapter_env::adapter_env;
 use crate::behind::Behind;
-use crate::cli::{LimitArgs, PodArgs, QueueArgs, ResourceArgs, RobotArgs, Sending, TraceArgs, UpArgs};
-use crate::data_dir::{DataDir, kubeconfig_text, rewrite_private, server_url};
-use crate::machine::Machine;
-use crate::pods::PodPart;
+use crate::cli::{LimitArgs, PodArgs, QueueArgs, ResourceArgs, RobotArgs, StoreArgs, TraceArgs, UpArgs};
+use crate::data_dir::{DataDir, kubeconfig_text, random_word, rewrite_private, server_id, server_url};
+use crate::hands::Hands;
+use crate::leading::lead;
 use crate::relay_env::RelayEnv;
-use crate::robots::RobotPart;
+use crate::store_choice;
+use crate::work::{Reach, Work, Working};
 
 /// Name of the token that the first start makes.
 const ADMIN: &str = "admin";
@@ -67,6 +50,8 @@ pub struct Options<'a> {
     pub listen: &'a str,
     /// How it proves itself; nothing is plain HTTP, for loopback alone.
     pub tls: Option<&'a UpArgs>,
+    /// Where everything is kept.
+    pub store: &'a StoreArgs,
     /// Limits of the API.
     pub limits: &'a LimitArgs,
     /// Whether it runs tasks.
@@ -99,14 +84,15 @@ impl RelayOptions {
 }
 
 /// How tasks are run.
+#[derive(Debug, Clone)]
 pub struct EngineOptions {
-    queue: QueueArgs,
-    base_env: Vec<(String, String)>,
-    only_since: Option<Millis>,
-    pods: Option<PodArgs>,
-    robots: Option<RobotArgs>,
-    resources: ResourceArgs,
-    traces: TraceArgs,
+    pub queue: QueueArgs,
+    pub base_env: Vec<(String, String)>,
+    pub only_since: Option<Millis>,
+    pub pods: Option<PodArgs>,
+    pub robots: Option<RobotArgs>,
+    pub resources: ResourceArgs,
+    pub traces: TraceArgs,
 }
 
 impl EngineOptions {
@@ -142,16 +128,16 @@ impl EngineOptions {
         Self { robots: robots.wanted().then(|| robots.clone()), ..self }
     }
 
-    /// How managed resources are seen to.
-    #[must_use]
-    pub fn resources(self, resources: ResourceArgs) -> Self {
-        Self { resources, ..self }
-    }
-
     /// Where traces are sent.
     #[must_use]
     pub fn traces(self, traces: TraceArgs) -> Self {
         Self { traces, ..self }
+    }
+
+    /// How managed resources are seen to.
+    #[must_use]
+    pub fn resources(self, resources: ResourceArgs) -> Self {
+        Self { resources, ..self }
     }
 
     /// Starts no tasks that were made before: somebody else will.
@@ -175,14 +161,15 @@ pub struct Server {
     pub robots: Option<String>,
     shutdown: Shutdown,
     serving: JoinHandle<()>,
-    garbage: JoinHandle<()>,
-    engine: Option<JoinHandle<()>>,
-    sending: Option<Sending>,
-    workflows: Option<JoinHandle<()>>,
-    schedules: Option<JoinHandle<()>>,
-    resources: Option<JoinHandle<()>>,
-    relay: Option<JoinHandle<()>>,
-    saved_jobs: JoinHandle<()>,
+    doing: Doing,
+}
+
+/// Who does what one server does alone.
+enum Doing {
+    /// This one, all the time.
+    Alone(Working),
+    /// The one of several that leads.
+    Elected(JoinHandle<()>),
 }
 
 impl Server {
@@ -192,7 +179,7 @@ impl Server {
         let behind = Behind::prepare(options.tls).await?;
         let (listening, ca) = choose_listening(data, options.tls, address, behind.as_ref())?;
         let telemetry = Telemetry::default();
-        let store = open_store(data, options.limits, &telemetry)?;
+        let (store, identity) = store_choice::open(data, options.store, options.limits, &telemetry)?;
         let shutdown = Shutdown::default();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let registry = kinds::registry().with_types_of(&store);
@@ -201,16 +188,20 @@ impl Server {
         // A certificate that nobody knows makes browsers warn; on this machine they need none.
         let seen = if listening.plain { server_url("http", address) } else { url.clone() };
         let console = options.web.then(|| format!("{seen}/ui/"));
-        let files = data.folder("files")?;
+        let files = match &options.store.files {
+            Some(shared) => shared.clone(),
+            None => data.folder("files")?,
+        };
         let blobs = LocalBlobs::open(&files);
         let blobs: Arc<dyn Blobs> =
             Arc::new(blobs.with_context(|| format!("cannot keep files in {}", files.display()))?);
         let tokens = AttemptTokens::open(&store).await?;
+        let hands = Arc::new(Hands::new(KeptLogs::new(blobs.clone())));
         let parts = Parts {
             blobs: Some(blobs.clone()),
             attempt_tokens: Some(tokens.clone()),
-            logs: Some(Arc::new(KeptLogs::new(blobs.clone()))),
-            explain: None,
+            logs: Some(hands.clone()),
+            explain: options.engine.as_ref().map(|_| hands.clone() as Arc<dyn Explain>),
             telemetry,
             cluster: behind.as_ref().map(|behind| behind.users.clone()),
             pages: options
@@ -221,59 +212,41 @@ impl Server {
             Some(wanted) => wanted.kube_jobs().await?,
             None => None,
         };
-        let relay_outside = relay::Outside {
-            kube_jobs,
-            store: store.clone(),
+        let replica = server_id(data.path())?;
+        let work = Work {
+            data: data.clone(),
+            up: options.tls.cloned(),
+            engine: options.engine.clone(),
+            relay: options.relay.clone(),
+            limits: options.limits.clone(),
+            reach: Reach::of(data, &listening, address, ca.as_deref())?,
             clock: clock.clone(),
-            sinks: Arc::new(SinkMaker::new(data.folder("sinks")?, variables(options))),
+            blobs,
+            tokens,
             telemetry: parts.telemetry.clone(),
-        };
-        let (engine, parts) = match &options.engine {
-            None => (None, parts),
-            Some(wanted) => {
-                let (store, clock) = (store.clone(), clock.clone());
-                let reach = Reach::of(data, &listening, address, ca.as_deref())?;
-                let (engine, parts) =
-                    prepare_engine(data, options, wanted, reach, store, clock, parts).await?;
-                (Some(engine), parts)
-            }
+            registry: registry.clone(),
+            shutdown: shutdown.clone(),
+            kube_jobs,
+            hands,
+            pods_of: identity.unwrap_or_else(|| replica.clone()),
         };
         let settings = settings(options.limits);
-        let api = Api::new(registry.clone(), store.clone(), clock.clone(), settings, shutdown.clone(), parts);
-        let admin = write_access(data, &api, &url, ca.as_deref()).await?;
-        let collecting = garbage::collect(store.clone(), registry, clock.clone(), shutdown.clone());
-        let garbage = tokio::spawn(collecting);
-        let saved_jobs = tokio::spawn(saved_jobs::run(store.clone(), blobs.clone()));
-        // A server that starts only its own tasks makes none either.
-        let maker = options.engine.as_ref().filter(|wanted| wanted.only_since.is_none());
-        let workflows = maker.map(|_| tokio::spawn(run_workflows(store.clone(), clock.clone())));
-        let schedules = maker.map(|_| tokio::spawn(run_schedules(store.clone(), clock.clone())));
-        let resources = maker.map(|wanted| start_resources(&wanted.resources, &store, &clock));
-        let robots =
-            engine.as_ref().and_then(|engine| engine.robots.as_ref().map(|robots| robots.url.clone()));
-        let (engine, sending) = engine.map(ReadyEngine::spawn).unzip();
-        let relay = options
-            .relay
-            .as_ref()
-            .map(|_| tokio::spawn(relay::run(relay_outside, relay_settings(options.limits))));
+        let admin_name = if store.is_shared() { format!("{ADMIN}-{replica}") } else { ADMIN.to_owned() };
+        let api = Api::new(registry, store.clone(), clock.clone(), settings, shutdown.clone(), parts);
+        let admin = write_access(data, &api, &admin_name, &url, ca.as_deref()).await?;
+        let mut robots = None;
+        let doing = if store.is_shared() {
+            let holder = format!("{url} {}", random_word()?);
+            let (name, lease) = ("leader".to_owned(), options.store.lease.as_std());
+            let candidate = Candidate { store: store.clone(), clock, name, holder, lease };
+            Doing::Elected(tokio::spawn(lead(candidate, work)))
+        } else {
+            let working = work.start(&store).await?;
+            robots.clone_from(&working.robots);
+            Doing::Alone(working)
+        };
         let serving = tokio::spawn(serve(api, listener, listening, shutdown.clone()));
-        Ok(Self {
-            url,
-            console,
-            admin,
-            store,
-            robots,
-            shutdown,
-            serving,
-            garbage,
-            engine,
-            sending,
-            workflows,
-            schedules,
-            resources,
-            relay,
-            saved_jobs,
-        })
+        Ok(Self { url, console, admin, store, robots, shutdown, serving, doing })
     }
 
     /// What asks it to stop.
@@ -281,44 +254,31 @@ impl Server {
         self.shutdown.clone()
     }
 
-    /// Waits until it was asked to stop, and lets open requests end.
+    /// Waits until it was asked to stop, and lets open requests end. A log that will not work again ends it too, if other
+    /// servers have it: they go on, and this one begins anew.
     pub async fn wait(self) -> anyhow::Result<()> {
+        let (mut standing, shared) = (self.store.standing(), self.store.is_shared());
+        let asked = self.shutdown.clone();
+        let broken = tokio::spawn(async move {
+            let broken = |standing: &Standing| shared && matches!(standing, Standing::Broken(_));
+            let ended = standing.wait_for(broken).await.map(|standing| standing.clone());
+            asked.request();
+            ended
+        });
         self.serving.await.context("the API server ended badly")?;
         self.shutdown.request();
-        self.garbage.await.context("the garbage collector ended badly")?;
-        let makers = self.workflows.into_iter().chain(self.schedules).chain(self.resources).chain(self.relay);
-        let makers = makers.chain([self.saved_jobs]);
-        for running in self.engine.into_iter().chain(makers) {
-            // Attempts end with the engine; their tasks are tried again by the next server.
-            running.abort();
-            drop(running.await);
+        match self.doing {
+            Doing::Alone(working) => working.stop().await,
+            Doing::Elected(leading) => leading.await.context("what leads ended badly")?,
         }
-        if let Some(sending) = self.sending {
-            sending.finish().await;
-        }
+        let why = if broken.is_finished() { broken.await.ok().and_then(Result::ok) } else { None };
         self.store.close();
+        if let Some(Standing::Broken(why)) = why {
+            bail!("{why}");
+        }
         tracing::info!("stopped");
         Ok(())
     }
-}
-
-/// The variables that sinks may name.
-fn variables(options: &Options<'_>) -> impl Fn(&str) -> Option<String> + Send + Sync + 'static {
-    let env = options.relay.as_ref().map(|relay| relay.env.clone()).unwrap_or_default();
-    move |name| env.variable(name).or_else(|| std::env::var(name).ok())
-}
-
-/// Starts what sees to managed resources.
-fn start_resources(wanted: &ResourceArgs, store: &Store, clock: &Arc<dyn Clock>) -> JoinHandle<()> {
-    let (outbound, answers) = LiveOutbound::new(wanted.adapter_kubeconfig.clone());
-    // An error says that somebody did it before.
-    drop(rustls::crypto::ring::default_provider().install_default());
-    let settings = ResourceSettings {
-        env: adapter_env(),
-        selector: wanted.resource_selector.clone().unwrap_or_default(),
-    };
-    let resources = Resources::new(store.clone(), clock.clone(), Some(Arc::new(outbound)), settings);
-    tokio::spawn(run_resources(resources, answers))
 }
 
 /// True if a server could not start because another one holds the directory.
@@ -327,165 +287,6 @@ pub fn is_in_use(error: &anyhow::Error) -> bool {
         matches!(link.downcast_ref::<LogError>(), Some(LogError::InUse(_)))
     };
     error.chain().any(held)
-}
-
-/// How attempts reach the server.
-struct Reach {
-    url: String,
-    /// A file with the authority of its certificate, if that matters.
-    authority: Option<PathBuf>,
-    /// The authority itself, if it speaks TLS at all.
-    ca: Option<String>,
-}
-
-impl Reach {
-    /// Plain, where that is spoken: attempts run on this machine. Else they are told whom to trust.
-    fn of(
-        data: &DataDir,
-        listening: &Listening,
-        address: SocketAddr,
-        ca: Option<&str>,
-    ) -> anyhow::Result<Self> {
-        let text = ca.map(str::to_owned);
-        if listening.plain {
-            return Ok(Self { url: server_url("http", address), authority: None, ca: text });
-        }
-        let authority = ca.map(|ca| {
-            let path = data.path().join("attempts-ca.pem");
-            rewrite_private(&path, ca).map(|()| path)
-        });
-        Ok(Self { url: server_url("https", address), authority: authority.transpose()?, ca: text })
-    }
-
-    /// The environment of attempts, with what they need to trust the server.
-    fn env(&self, base: &[(String, String)]) -> Vec<(String, String)> {
-        let path = self.authority.as_deref().and_then(Path::to_str);
-        let trusted = path.map(|path| ("MUSTER_CA_FILE".to_owned(), path.to_owned()));
-        base.iter().cloned().chain(trusted).collect()
-    }
-}
-
-/// What runs tasks, ready to go.
-struct ReadyEngine {
-    engine: Engine,
-    outside: Outside,
-    facts: UnboundedReceiver<Fact>,
-    questions: Receiver<Question>,
-    robots: Option<RobotPart>,
-    sending: Sending,
-}
-
-impl ReadyEngine {
-    fn spawn(self) -> (JoinHandle<()>, Sending) {
-        let Self { engine, outside, facts, questions, robots, sending } = self;
-        let running = async move {
-            // These end with this loop.
-            let mut loops = JoinSet::new();
-            if let Some(robots) = robots {
-                robots.start(&mut loops, outside.telemetry.clone());
-            }
-            run_engine(engine, outside, facts, questions).await;
-        };
-        (tokio::spawn(running), sending)
-    }
-}
-
-/// Makes what runs tasks, and tells the API how to ask it.
-async fn prepare_engine(
-    data: &DataDir,
-    options: &Options<'_>,
-    wanted: &EngineOptions,
-    reach: Reach,
-    store: Store,
-    clock: Arc<dyn Clock>,
-    parts: Parts,
-) -> anyhow::Result<(ReadyEngine, Parts)> {
-    let (Some(blobs), Some(tokens)) = (parts.blobs.clone(), parts.attempt_tokens.clone()) else {
-        bail!("tasks cannot be run without a place for files and tokens");
-    };
-    let attempts = data.folder("attempts")?;
-    data.folder("attempts/cache")?;
-    let asked = &wanted.queue;
-    let machine = Machine::of_this_process();
-    let slots = asked.slots.unwrap_or_else(|| u32::try_from(machine.cores).unwrap_or(1));
-    let cpu = asked
-        .cpu
-        .as_ref()
-        .map_or(machine.cores.saturating_mul(1000), |cpu| u64::try_from(cpu.milli()).unwrap_or(u64::MAX));
-    let memory = asked.memory.as_ref().map(Quantity::value).or(machine.memory);
-    let mut settings = muster_runtime_process::Settings::this_program(&attempts, &["shepherd"]);
-    settings.executor.max_running = Some(slots as usize);
-    settings.executor.log_max_bytes = asked.log_max.value();
-    let (runtime, facts) = ProcessRuntime::new(settings).context("cannot run processes")?;
-    let mint = move |task: &Task, attempt: u32| {
-        let handle = Handle { task: task.metadata.uid.clone(), attempt };
-        Token::new(tokens.mint(&task.metadata.namespace, &task.metadata.name, &handle))
-    };
-    let pods = match &wanted.pods {
-        Some(args) => {
-            let ca = reach.ca.as_deref();
-            Some(PodPart::prepare(data, args, asked, &reach.url, ca, blobs.clone()).await?)
-        }
-        None => None,
-    };
-    let mut robots = match &wanted.robots {
-        Some(args) => {
-            let (store, clock) = (store.clone(), clock.clone());
-            RobotPart::prepare(data, args, options.tls, asked, store, clock).await?
-        }
-        None => None,
-    };
-    let mut queue = asked.queue_settings(&options.limits.log_suffix);
-    if let Some(args) = &wanted.pods {
-        queue.default_runtime = args.runtime.into();
-    }
-    let settings = muster_engine::settings::Settings {
-        queue,
-        reap: asked.reap_settings(),
-        processes: Capacity { slots, cpu_millis: Some(cpu), memory },
-        pods: pods.as_ref().map(|pods| pods.settings.clone()),
-        robots: robots.as_ref().map(|robots| robots.settings.clone()),
-        ahead: Ahead::Measured,
-        only_since: wanted.only_since,
-        base_env: reach.env(&wanted.base_env),
-        url: reach.url,
-        work_root: attempts.display().to_string(),
-        kill_timeout: asked.kill_timeout.as_std(),
-        mint: Mint::new(mint),
-    };
-    let mut live: Vec<Arc<dyn Logs>> = vec![Arc::new(runtime.logs())];
-    live.extend(pods.as_ref().map(PodPart::logs));
-    live.extend(robots.as_ref().map(RobotPart::logs));
-    let logs = AllLogs::new(live, KeptLogs::new(blobs.clone()));
-    let telemetry = parts.telemetry.clone();
-    let processes: Arc<dyn Runtime> = Arc::new(runtime);
-    let (pods, of_pods) = pods.map(PodPart::runtime).unzip();
-    let (of_robots, robot_facts) = robots.as_mut().map(RobotPart::runtime).unzip();
-    let facts = join_facts([Some(facts), of_pods, robot_facts.flatten()]);
-    let runtime: Arc<dyn Runtime> = Arc::new(Runtimes::new(processes, pods, of_robots));
-    let (tracer, sending) = wanted.traces.start(&telemetry);
-    let outside = Outside { store, runtime, blobs, clock, telemetry, tracer };
-    let keeper = Keeper::new(outside.runtime.clone(), outside.blobs.clone());
-    let engine = Engine::new(settings, outside.clone(), keeper.spawn()?)?;
-    let (explainer, questions) = Explainer::new();
-    let parts = Parts { logs: Some(Arc::new(logs)), explain: Some(Arc::new(explainer)), ..parts };
-    Ok((ReadyEngine { engine, outside, facts, questions, robots, sending }, parts))
-}
-
-/// The facts of all runtimes on one channel.
-fn join_facts(sources: [Option<UnboundedReceiver<Fact>>; 3]) -> UnboundedReceiver<Fact> {
-    let (sender, joined) = unbounded_channel();
-    for mut source in sources.into_iter().flatten() {
-        let sender = sender.clone();
-        tokio::spawn(async move {
-            while let Some(fact) = source.recv().await {
-                if sender.send(fact).is_err() {
-                    return;
-                }
-            }
-        });
-    }
-    joined
 }
 
 async fn listen(asked: &str) -> anyhow::Result<(TcpListener, SocketAddr)> {
@@ -541,26 +342,6 @@ fn choose_listening(
     Ok((Listening { tls, plain: loopback }, Some(authority)))
 }
 
-fn open_store(data: &DataDir, limits: &LimitArgs, telemetry: &Telemetry) -> anyhow::Result<Store> {
-    let log = MeasuredLog::new(SqliteLog::open(&data.database())?, telemetry.clone());
-    let history = History {
-        max_changes: limits.history_changes,
-        max_age: limits.history_age.as_std(),
-        ..History::default()
-    };
-    let relay = relay_settings(limits);
-    let hold = Some((relay::START_HOLD, relay.hold(Revision::ZERO)));
-    let store = Store::open_holding(log, history, SystemClock, hold)?;
-    relay::hold_for_sinks(&store, &relay);
-    Ok(store)
-}
-
-/// How the relay works. Whoever has the store open has the database locked: no other holder of leases can be alive, so
-/// they are all the same one.
-fn relay_settings(limits: &LimitArgs) -> relay::Settings {
-    relay::Settings { max_held_changes: limits.relay_backlog, ..relay::Settings::default() }
-}
-
 fn settings(limits: &LimitArgs) -> Settings {
     Settings {
         max_body: limits.max_body,
@@ -574,7 +355,13 @@ fn settings(limits: &LimitArgs) -> Settings {
 }
 
 /// Makes the admin token on the first start, and writes a kubeconfig for this address.
-async fn write_access(data: &DataDir, api: &Api, url: &str, ca: Option<&str>) -> anyhow::Result<String> {
+async fn write_access(
+    data: &DataDir,
+    api: &Api,
+    name: &str,
+    url: &str,
+    ca: Option<&str>,
+) -> anyhow::Result<String> {
     let path = data.admin_token();
     let kept = fs::read_to_string(&path).ok().map(|secret| secret.trim().to_owned());
     let valid = kept.filter(|secret| api.tokens().authenticate(secret, &SystemClock).is_some());
@@ -582,13 +369,13 @@ async fn write_access(data: &DataDir, api: &Api, url: &str, ca: Option<&str>) ->
         secret
     } else {
         // The file was lost: the old secret cannot be recovered, so it is replaced.
-        if api.tokens().exists(ADMIN) {
-            api.tokens().revoke(ADMIN).await?;
+        if api.tokens().exists(name) {
+            api.tokens().revoke(name).await?;
         }
-        let secret = api.tokens().create(ADMIN, Role::Admin, None, SystemClock.now()).await?;
+        let secret = api.tokens().create(name, Role::Admin, None, SystemClock.now()).await?;
         rewrite_private(&path, &format!("{secret}\n"))?;
         secret
     };
-    rewrite_private(&data.kubeconfig(), &kubeconfig_text(url, ca, ADMIN, &secret))?;
+    rewrite_private(&data.kubeconfig(), &kubeconfig_text(url, ca, name, &secret))?;
     Ok(secret)
 }

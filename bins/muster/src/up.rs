@@ -86,7 +86,8 @@ async fn up(globals: &Globals, data: &DataDir, args: &UpArgs) -> anyhow::Result<
         .contains(&ServerRole::Relay)
         .then(|| RelayOptions { cluster_kubeconfig: cluster_of(&env, args), env: env.clone() });
     let web = args.roles.contains(&ServerRole::Web);
-    let options = Options { listen: &args.listen, tls: Some(args), limits: &args.limits, engine, relay, web };
+    let (store, limits) = (&args.store, &args.limits);
+    let options = Options { listen: &args.listen, tls: Some(args), store, limits, engine, relay, web };
     let server = Server::start(data, &options).await?;
     stop_on_signals(server.shutdown())?;
     // Whoever runs tasks too has a broker for other things, perhaps.

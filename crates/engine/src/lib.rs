@@ -15,6 +15,7 @@ pub mod engine;
 pub mod files;
 pub mod fleet;
 mod intake;
+pub mod leadership;
 pub mod questions;
 mod read_briefs;
 mod readiness;

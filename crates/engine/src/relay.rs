@@ -19,7 +19,7 @@ mod standing;
 mod telling;
 mod worker;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,6 +39,8 @@ use worker::Worker;
 const SINKS: &str = "eventsinks.muster.dev";
 /// Changes of sinks taken in at once.
 const CHANGES: usize = 256;
+/// How often holds for another server are looked at, if nothing happens.
+const HOLD_PAUSE: Duration = Duration::from_secs(5);
 /// The name under which a store is opened with everything held.
 pub const START_HOLD: &str = "relay";
 
@@ -90,14 +92,47 @@ impl Settings {
 
 /// Holds what the sinks that are stored have not told yet, and lets go of the rest. Called before anything is written.
 pub fn hold_for_sinks(store: &Store, settings: &Settings) {
-    let stored = store.snapshot(&ResourceName::new(SINKS));
-    for stored in stored.range(None, None) {
-        let Ok(sink) = serde_json::from_slice::<EventSink>(stored.json()) else { continue };
-        if let Some(cursor) = Cursor::read(store, &sink.metadata.uid).filter(|_| !sink.spec.suspend) {
-            store.hold(&hold_name(&sink.metadata.uid), Some(settings.hold(Revision(cursor.upto))));
-        }
+    for (sink, cursor) in enabled(store) {
+        store.hold(&hold_name(&sink.metadata.uid), Some(settings.hold(Revision(cursor.upto))));
     }
     store.hold(START_HOLD, None);
+}
+
+/// Holds what the sinks have not told yet while another server tells it, and lets go of what was told. Until the store closes.
+pub async fn hold_for_another(store: Store, settings: Settings) {
+    let mut held: BTreeSet<String> = BTreeSet::new();
+    loop {
+        let scope = WatchScope::Resource(ResourceName::new(cursor::CURSORS));
+        let Ok(mut watch) = store.watch(scope, store.revision()) else { return };
+        loop {
+            hold_for_sinks(&store, &settings);
+            let now: BTreeSet<String> =
+                enabled(&store).map(|(sink, _)| hold_name(&sink.metadata.uid)).collect();
+            for gone in held.difference(&now) {
+                store.hold(gone, None);
+            }
+            held = now;
+            match tokio::time::timeout(HOLD_PAUSE, watch.next(CHANGES)).await {
+                // Not at each message that is told.
+                Ok(Ok(_)) => tokio::time::sleep(HOLD_PAUSE / 5).await,
+                Err(_) => {}
+                Ok(Err(WatchError::Closed)) => return,
+                Ok(Err(WatchError::Gone { .. } | WatchError::Future { .. })) => break,
+            }
+        }
+    }
+}
+
+/// The sinks that are told about changes, and how far each was.
+fn enabled(store: &Store) -> impl Iterator<Item = (EventSink, Cursor)> {
+    let stored = store.snapshot(&ResourceName::new(SINKS));
+    let sinks: Vec<EventSink> =
+        stored.range(None, None).filter_map(|stored| serde_json::from_slice(stored.json()).ok()).collect();
+    let told = sinks.into_iter().filter(|sink| !sink.spec.suspend).filter_map(|sink| {
+        let cursor = Cursor::read(store, &sink.metadata.uid)?;
+        Some((sink, cursor))
+    });
+    told.collect::<Vec<_>>().into_iter()
 }
 
 /// The name of what a sink holds.

@@ -27,10 +27,14 @@ impl OwnProcess {
         Self { command, child, guard, log }
     }
 
+    /// False if it ended by itself.
+    pub fn is_alive(&self) -> bool {
+        Path::new(&format!("/proc/{}/exe", self.child.id())).exists()
+    }
+
     /// Fails the test if it ended by itself.
     pub fn assert_alive(&self) {
-        let alive = Path::new(&format!("/proc/{}/exe", self.child.id())).exists();
-        assert!(alive, "it ended; it said:\n{}", fs::read_to_string(&self.log).unwrap_or_default());
+        assert!(self.is_alive(), "it ended; it said:\n{}", fs::read_to_string(&self.log).unwrap_or_default());
     }
 
     /// The process id.

@@ -229,3 +229,12 @@ Examples:
   muster schedule backfill nightly --from 2026-11-01T00:00:00Z --to 2026-11-08T00:00:00Z
 
 A run made for a time has a name that follows from it, so a backfill makes no run twice while the first is kept.";
+
+/// Of `store`.
+pub const STORE: &str = "\
+Examples:
+  muster store copy --from sqlite:$HOME/.local/share/muster/muster.db --to postgres://muster@db.example/muster
+  muster store copy --from postgres://muster@db.example/muster --to sqlite:muster.db
+
+Stop the servers of both first. A copy that was cut goes on where it was when the same command is given again. Files of tasks
+are not in a store: copy the directory `files` too.";

@@ -25,6 +25,7 @@ mod schedule;
 mod session;
 mod signals;
 mod sink;
+mod store;
 mod submit;
 mod targets;
 mod task_names;
@@ -82,6 +83,7 @@ pub fn carry_out(globals: &Globals, command: Command) -> anyhow::Result<ExitCode
             Command::Schedule(command) => schedule::run(globals, &command).await,
             Command::Robot(command) => robot::run(globals, command).await,
             Command::Sink(command) => sink::run(globals, command).await,
+            Command::Store(command) => store::run(&command),
             Command::Kubeconfig(args) => kubeconfig::run(globals, &args),
             Command::Token(command) => token::run(globals, command).await,
             Command::Completion { shell } => completion::run(shell),

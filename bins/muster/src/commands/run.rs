@@ -24,7 +24,7 @@ use super::session::Session;
 use super::signals::Signals;
 use super::task_names::fresh_name;
 use super::{explain, start_logging};
-use crate::cli::{Globals, LimitArgs, RunArgs, state_of, untold};
+use crate::cli::{Globals, LimitArgs, RunArgs, StoreArgs, state_of, untold};
 use crate::data_dir::DataDir;
 use crate::output::streams;
 use crate::server::{EngineOptions, Options, RelayOptions, Server, is_in_use};
@@ -67,6 +67,8 @@ async fn run_here_or_there(globals: &Globals, args: &RunArgs) -> anyhow::Result<
     data.create()?;
     let task = if args.in_work_dir { task } else { here::in_current_directory(task)? };
     let limits = LimitArgs::default();
+    // Its own, whatever the environment says of servers.
+    let store = StoreArgs { store: None, files: None, ..StoreArgs::default() };
     let mut deadline = Instant::now() + PATIENCE;
     loop {
         let base_env = if args.clean_env { EngineOptions::clean_env() } else { here::environment() };
@@ -74,6 +76,7 @@ async fn run_here_or_there(globals: &Globals, args: &RunArgs) -> anyhow::Result<
         let options = Options {
             listen: "127.0.0.1:0",
             tls: None,
+            store: &store,
             limits: &limits,
             engine,
             relay: Some(RelayOptions::default()),

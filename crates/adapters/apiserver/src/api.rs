@@ -183,7 +183,12 @@ impl Api {
                 let body = self.read_body(body).await?;
                 self.token_request(&head.method, name, &user, &body).await
             }
-            document if is_read => self.document(&document, &user, &head.headers).await,
+            document if is_read => {
+                if self.store.is_shared() {
+                    self.catch_up().await?;
+                }
+                self.document(&document, &user, &head.headers).await
+            }
             Target::Unknown => Err(Refusal::no_such_path()),
             _ => Err(Refusal::method_not_allowed()),
         }
@@ -199,6 +204,10 @@ impl Api {
             && let Some(user) = self.identify(foreign.trim()).await?
         {
             return self.admit_user(user);
+        }
+        if self.store.is_shared() && secret.is_some() && self.authenticate(secret).is_err() {
+            // Perhaps it was made a moment ago, on another server.
+            self.catch_up().await?;
         }
         self.admit(secret)
     }
@@ -285,6 +294,7 @@ impl Api {
                 .map(|answer| respond::document(StatusCode::CREATED, &answer));
         }
         self.authorize(&user, &path.ask(verb, &path.resource())).await?;
+        self.freshen(verb, &options).await?;
         if namespaces::are_meant(&path) {
             return namespaces::answer(self, verb, path.name.as_deref(), &options)
                 .map(|answer| respond::document(StatusCode::OK, &answer));
@@ -292,7 +302,14 @@ impl Api {
         let events = events::dialect_of(&path);
         let kind = match events {
             Some(dialect) => Some(Arc::new(EventKind::new(dialect)) as Arc<dyn Kind>),
-            None => self.registry.find(&path.group, &path.version, &path.plural),
+            None => match self.registry.find(&path.group, &path.version, &path.plural) {
+                // Perhaps somebody declared it a moment ago, on another server.
+                None if self.store.is_shared() => {
+                    self.catch_up().await?;
+                    self.registry.find(&path.group, &path.version, &path.plural)
+                }
+                found => found,
+            },
         };
         let kind = kind.ok_or_else(Refusal::no_such_path)?;
         label.resource.clone_from(&kind.info().plural);

@@ -2,6 +2,7 @@
 
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, StatusCode};
+use muster_ports::store::Standing;
 use serde_json::{Value, json};
 
 use crate::access::User;
@@ -23,6 +24,10 @@ impl Api {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "waiting for the cluster to say how its API server is known",
             ),
+            Target::Health(Probe::Ready) if self.trouble().is_some() => respond::text(
+                StatusCode::SERVICE_UNAVAILABLE,
+                format!("[-]store: {}\n", self.trouble().unwrap_or_default()),
+            ),
             Target::Health(probe) if query.contains("verbose") => respond::text(
                 StatusCode::OK,
                 format!(
@@ -32,6 +37,17 @@ impl Api {
             ),
             Target::Health(_) => respond::text(StatusCode::OK, "ok"),
             _ => respond::document(StatusCode::OK, &version()),
+        }
+    }
+
+    /// Why another server of the same store should be asked, if one should.
+    fn trouble(&self) -> Option<String> {
+        if !self.store.is_shared() {
+            return None;
+        }
+        match &*self.store.standing().borrow() {
+            Standing::Good => None,
+            Standing::Away(why) | Standing::Broken(why) => Some(why.clone()),
         }
     }
 

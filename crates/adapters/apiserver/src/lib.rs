@@ -20,6 +20,7 @@ mod documents;
 mod encode;
 mod events;
 mod filter;
+mod freshness;
 mod front_door;
 pub mod front_proxy;
 pub mod garbage;

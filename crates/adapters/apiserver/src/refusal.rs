@@ -260,10 +260,16 @@ impl Refusal {
             CommitError::Conflict { found: None, .. } => Self::not_found(kind, name),
             CommitError::Conflict { .. } => Self::modified(kind, name),
             CommitError::WrittenTwice(_) => Self::internal(error.to_string()),
+            CommitError::Unknown(_) => Self::outcome_unknown(error.to_string()),
             CommitError::Refused(_) | CommitError::Broken(_) | CommitError::Closed => {
                 Self::unavailable(error.to_string())
             }
         }
+    }
+
+    /// 504: it happened or it did not.
+    fn outcome_unknown(message: String) -> Self {
+        Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message)
     }
 
     /// Seconds after which the client may try again, for the `Retry-After` header.

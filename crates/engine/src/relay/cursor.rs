@@ -6,7 +6,7 @@ use muster_ports::store::{
 use serde::{Deserialize, Serialize};
 
 /// Where cursors are kept, by the uid of their sink.
-const CURSORS: &str = "relaycursors.internal";
+pub const CURSORS: &str = "relaycursors.internal";
 
 /// How far a sink was told.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

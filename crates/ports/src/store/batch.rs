@@ -110,6 +110,10 @@ pub enum CommitError {
     /// The log refused the rows; nothing happened and later batches may work.
     #[error("the store could not take the change: {0}")]
     Refused(Arc<LogError>),
+    /// The log went away in the middle of the write. It happened or it did not, and nothing of it will happen later than that is
+    /// found out: look, and try again.
+    #[error("it is not known whether the change was made; look before trying again: {0}")]
+    Unknown(Arc<LogError>),
     /// The log failed in a way that leaves open what is on disk; the store takes no more writes until a restart.
     #[error("the store is read-only after a failed write; restart the server: {0}")]
     Broken(Arc<LogError>),

@@ -41,4 +41,16 @@ impl<L: Log> Log for MeasuredLog<L> {
         }
         Ok(())
     }
+
+    fn listen(&mut self, news: Box<dyn Fn() + Send + Sync>) -> bool {
+        self.log.listen(news)
+    }
+
+    fn follow(&mut self, sink: &mut dyn FnMut(Row<'_>)) -> Result<(), LogError> {
+        self.log.follow(sink)
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.log.is_waiting()
+    }
 }

@@ -53,6 +53,7 @@ impl Log for MemoryLog {
         for revision in &forget.revisions {
             inner.changes.remove(revision);
         }
+        inner.header.revision = inner.header.revision.max(forget.given);
         inner.header.compacted = inner.header.compacted.max(forget.compacted);
         Ok(())
     }

@@ -14,6 +14,7 @@
 
 mod batch;
 pub mod conformance;
+mod fence;
 mod key;
 mod lease;
 mod loader;
@@ -23,18 +24,22 @@ mod memory_log;
 mod object;
 mod order;
 mod snapshot;
+mod standing;
 mod state;
+mod store_handle;
 mod watch;
 mod writer;
 
 pub use batch::{Batch, Check, CommitError, Committed, Precondition, Write};
+pub use fence::Fence;
 pub use key::{Key, ResourceName};
-pub use lease::{Lease, LeaseError};
+pub use lease::{Lease, LeaseError, LeaseView};
 pub use log::{Forget, Header, Log, LogError, Row};
 pub use measured_log::MeasuredLog;
 pub use memory_log::MemoryLog;
 pub use object::{Change, Draft, Revision, Stored};
 pub use snapshot::Snapshot;
+pub use standing::Standing;
 pub use state::{History, Hold};
+pub use store_handle::Store;
 pub use watch::{Page, Watch, WatchError, WatchScope};
-pub use writer::Store;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::batch::{Batch, CommitError, Committed, Precondition, Write};
 use super::key::{Key, ResourceName};
+use super::log::Row;
 use super::object::{Change, Revision, Stored};
 use super::state::State;
 use crate::clock::Millis;
@@ -27,7 +28,7 @@ impl Pending {
     }
 
     /// Puts a batch behind those before it. `state` is the one this was made from, all along.
-    pub fn order(&mut self, state: &State, now: Millis, batch: Batch) -> Result<Committed, CommitError> {
+    pub fn order(&mut self, state: &State, now: Millis, batch: &Batch) -> Result<Committed, CommitError> {
         for check in &batch.checks {
             self.check(state, &check.key, check.expect)?;
         }
@@ -43,7 +44,7 @@ impl Pending {
             };
             self.check(state, write.key(), expect)?;
         }
-        let objects = batch.writes.into_iter().filter_map(|write| self.write(state, now, write)).collect();
+        let objects = batch.writes.iter().filter_map(|write| self.write(state, now, write)).collect();
         Ok(Committed { revision: self.revision, objects })
     }
 
@@ -83,7 +84,7 @@ impl Pending {
     }
 
     /// `None` only for a deletion of nothing, which the checks refused before.
-    fn write(&mut self, state: &State, now: Millis, write: Write) -> Option<Arc<Stored>> {
+    fn write(&mut self, state: &State, now: Millis, write: &Write) -> Option<Arc<Stored>> {
         let previous = self.find(state, write.key());
         let revision = self.revision.next();
         let (key, object, deleted) = match write {
@@ -91,7 +92,7 @@ impl Pending {
                 // One path text per object, however often it is written.
                 let path =
                     previous.as_ref().map_or_else(|| key.path.clone(), |previous| previous.path.clone());
-                let object = Stored::from_draft(path, &draft, revision);
+                let object = Stored::from_draft(path, draft, revision);
                 (key, object, false)
             }
             Write::Delete { key, .. } => (key, previous.as_ref()?.restamped(revision), true),
@@ -99,9 +100,51 @@ impl Pending {
         let object = Arc::new(object);
         self.revision = revision;
         let resource = state.shared_name(&key.resource);
-        self.objects.insert(key, (!deleted).then(|| object.clone()));
+        self.objects.insert(key.clone(), (!deleted).then(|| object.clone()));
         let change = Change { at: now, resource, object: object.clone(), previous, deleted };
         self.changes.push(Arc::new(change));
         Some(object)
+    }
+
+    /// Puts a row that somebody else wrote behind what there is. The state, as above.
+    pub fn take_in(&mut self, state: &State, row: Foreign) {
+        let key = Key { resource: state.shared_name(&row.resource), path: row.path };
+        let previous = self.find(state, &key);
+        let path = previous.as_ref().map_or_else(|| key.path.clone(), |previous| previous.path.clone());
+        let deleted = row.json.is_none();
+        let object = match (row.json, &previous) {
+            (Some(json), _) => Stored::from_row(path, row.revision, row.splice, json),
+            (None, Some(previous)) => previous.restamped(row.revision),
+            // Whoever wrote it saw something to delete. The revision is taken all the same.
+            (None, None) => Stored::from_row(path, row.revision, 0, Box::default()),
+        };
+        let object = Arc::new(object);
+        self.revision = row.revision;
+        let resource = key.resource.clone();
+        self.objects.insert(key, (!deleted).then(|| object.clone()));
+        self.changes.push(Arc::new(Change { at: row.at, resource, object, previous, deleted }));
+    }
+}
+
+/// A row that somebody else wrote.
+pub(super) struct Foreign {
+    revision: Revision,
+    at: Millis,
+    resource: ResourceName,
+    path: Arc<str>,
+    splice: u32,
+    json: Option<Box<[u8]>>,
+}
+
+impl From<Row<'_>> for Foreign {
+    fn from(row: Row<'_>) -> Self {
+        Self {
+            revision: row.revision,
+            at: row.at,
+            resource: ResourceName::new(row.resource),
+            path: row.path.into(),
+            splice: row.splice,
+            json: row.json.map(Box::from),
+        }
     }
 }

@@ -246,6 +246,20 @@ impl State {
         changed.map(|topic| &topic.wake).chain([&self.wake]).cloned().collect()
     }
 
+    /// Becomes what was read anew. Whoever waits is woken, and finds out what became of its place.
+    pub fn replace(&mut self, mut fresh: Self) {
+        for (resource, topic) in &self.topics {
+            fresh.topic(resource).wake = topic.wake.clone();
+        }
+        fresh.wake = self.wake.clone();
+        fresh.holds = std::mem::take(&mut self.holds);
+        fresh.closed = self.closed;
+        *self = fresh;
+        self.topics.values().map(|topic| &topic.wake).chain([&self.wake]).for_each(|wake| {
+            wake.send_replace(self.revision);
+        });
+    }
+
     /// No change will come any more; watches end once they have delivered what there is.
     pub fn close(&mut self) {
         self.closed = true;

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use super::key::ResourceName;
 use super::object::{Change, Revision};
-use super::writer::Store;
+use super::store_handle::Store;
 
 /// Which changes are followed.
 #[derive(Debug, Clone, PartialEq, Eq)]

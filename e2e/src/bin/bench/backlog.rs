@@ -33,13 +33,25 @@ const PATIENCE: Duration = Duration::from_mins(5);
 const LOOK: Duration = Duration::from_millis(2);
 
 /// What one size of backlog costs.
-struct Costs {
+pub struct Costs {
     size: usize,
-    submits: f64,
+    /// Creates per second.
+    pub submits: f64,
     memory: f64,
-    pass: f64,
-    pass_wall: f64,
-    restart: Duration,
+    /// Milliseconds of processor time,
+    pub pass: f64,
+    /// and of time.
+    pub pass_wall: f64,
+    /// From the start of a server to the first task that runs.
+    pub restart: Duration,
+}
+
+impl Costs {
+    /// How many were queued.
+    #[allow(clippy::cast_precision_loss, reason = "counts are small")]
+    pub fn tasks(&self) -> f64 {
+        self.size as f64
+    }
 }
 
 /// Runs the benchmark.
@@ -49,7 +61,7 @@ pub fn run(quick: bool, write: bool) -> anyhow::Result<()> {
     let mut all = Vec::new();
     for size in sizes {
         let dir = tempfile::tempdir()?;
-        all.push(runtime.block_on(measure(dir.path(), *size)).with_context(|| format!("{size} tasks"))?);
+        all.push(runtime.block_on(measure(dir.path(), *size, &[])).with_context(|| format!("{size} tasks"))?);
     }
     let mut report = Report::default();
     let plot = compare(&all, &mut report);
@@ -60,14 +72,16 @@ pub fn run(quick: bool, write: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn measure(dir: &Path, size: usize) -> anyhow::Result<Costs> {
-    let with_engine = ["--roles", "api,engine", "--slots", &SLOTS.to_string()];
+/// Measures a backlog of one size, on servers with further flags.
+pub async fn measure(dir: &Path, size: usize, flags: &[&str]) -> anyhow::Result<Costs> {
+    let slots = SLOTS.to_string();
+    let with_engine = [&["--roles", "api,engine", "--slots", &slots], flags].concat();
     let empty = Muster::start_with(&dir.join("empty"), &with_engine).await?;
     let idle = empty.process.rss()?;
     empty.process.terminate()?;
 
     let data = dir.join("data");
-    let muster = Muster::start_with(&data, &["--roles", "api"]).await?;
+    let muster = Muster::start_with(&data, &[&["--roles", "api"], flags].concat()).await?;
     let timing = load(&muster.plain, CLIENTS, size, TASKS, task).await?;
     muster.process.terminate()?;
     eprintln!("{size}: submitted");

@@ -15,6 +15,7 @@ mod muster_peer;
 mod planner;
 mod plot;
 mod pods;
+mod postgres;
 mod process;
 mod relay;
 mod report;
@@ -39,6 +40,7 @@ const USAGE: &str = "usage: bench NAME [--quick] [--no-write]
   fleet    10 000 robots over MQTT, by the embedded broker and by Mosquitto (--robots N, --rate N, --seconds N)
   relay    messages to RabbitMQ from committed changes, beside a bare publisher
   ui       200 open consoles at 500 tasks a second, and how long pages take with 100 000 tasks
+  postgres  creates, tasks and fail-over with PostgreSQL, beside SQLite, Graphile Worker and procrastinate
   backlog  what a queue of up to a million tasks costs
   plan     the pure planner alone: placements per second
   creates  only the creates of one client count (--clients N, --count N), for a profiler
@@ -62,6 +64,7 @@ fn main() -> ExitCode {
         Some("resources") => resources::run(has("--quick"), !has("--no-write")),
         Some("relay") => relay::run(has("--quick"), !has("--no-write")),
         Some("ui") => ui::run(has("--quick"), !has("--no-write")),
+        Some("postgres") => postgres::run(has("--quick"), !has("--no-write")),
         Some("backlog") => backlog::run(has("--quick"), !has("--no-write")),
         Some("plan") => planner::run(!has("--no-write")),
         Some("fleet") => {

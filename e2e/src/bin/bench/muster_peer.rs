@@ -42,8 +42,13 @@ impl Muster {
         let log = data.with_extension("log");
         let started = Instant::now();
         let mut command = Command::new(bin);
-        command.args(["up", "--listen", "127.0.0.1:0", "--max-requests", "0", "--log", "warn"]);
-        command.args(flags).arg("--data").arg(data).env("MUSTER_MQTT_LISTEN", "off");
+        command.args(["up", "--listen", "127.0.0.1:0", "--max-requests", "0"]);
+        command
+            .args(flags)
+            .arg("--data")
+            .arg(data)
+            .env("MUSTER_MQTT_LISTEN", "off")
+            .env("MUSTER_LOG", "warn");
         let process = Process::start(&mut command, &log)?;
         Ok(Launched { process, started, data: data.to_owned(), log })
     }

@@ -141,19 +141,21 @@ fn run_bare(_: &Path, count: usize) -> anyhow::Result<Duration> {
 }
 
 fn run_muster(dir: &Path, count: usize) -> anyhow::Result<Duration> {
-    let data = dir.join("data");
+    run_array(&dir.join("data"), count, WIDTH, &[])
+}
+
+/// Tasks of `true` per second on a server with further flags, so many at a time, from their submission to the end of the last.
+pub fn submit_array(data: &Path, count: usize, width: usize, flags: &[&str]) -> anyhow::Result<f64> {
+    Ok(per_second(count, run_array(data, count, width, flags)?))
+}
+
+fn run_array(data: &Path, count: usize, width: usize, flags: &[&str]) -> anyhow::Result<Duration> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let flags = ["--roles", "api,engine", "--slots", &WIDTH.to_string()];
-    let muster = runtime.block_on(Muster::start_with(&data, &flags))?;
+    let width = width.to_string();
+    let flags = [&["--roles", "api,engine", "--slots", &width], flags].concat();
+    let muster = runtime.block_on(Muster::start_with(data, &flags))?;
     let mut submit = muster_command()?;
-    submit.arg("--data").arg(&data).args([
-        "submit",
-        "--array",
-        &format!("1-{count}"),
-        "--wait",
-        "--",
-        "true",
-    ]);
+    submit.arg("--data").arg(data).args(["submit", "--array", &format!("1-{count}"), "--wait", "--", "true"]);
     let took = timed(&mut submit)?;
     muster.process.terminate()?;
     Ok(took)

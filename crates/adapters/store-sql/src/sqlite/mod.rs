@@ -7,7 +7,6 @@
 //! - One process at a time, by a lock file beside the database and by SQLite's exclusive mode.
 //! - A file that is refused is left as it was, to the byte.
 
-mod checksum;
 mod errors;
 mod file;
 mod lock;
@@ -24,7 +23,7 @@ use muster_ports::clock::Millis;
 use muster_ports::store::{Change, Forget, Header, Log, LogError, Revision, Row};
 use rusqlite::{Connection, TransactionBehavior};
 
-use checksum::Ledger;
+use crate::checksum::{self, Ledger};
 use errors::Words;
 use lock::FileLock;
 
@@ -89,6 +88,7 @@ impl SqliteLog {
                 }
             }
             ledger.compact(forget.compacted);
+            ledger.header.revision = ledger.header.revision.max(forget.given);
             transaction.prepare_cached(UPDATE_HEADER)?.execute((
                 ledger.header.revision.0.cast_signed(),
                 ledger.header.compacted.0.cast_signed(),

@@ -4,7 +4,7 @@ use crc32fast::Hasher;
 use muster_ports::store::{Header, Revision, Row};
 
 /// The checksum of everything in a row.
-pub(super) fn of(row: &Row<'_>) -> u32 {
+pub(crate) fn of(row: &Row<'_>) -> u32 {
     let mut hasher = Hasher::new();
     hasher.update(&row.revision.0.to_le_bytes());
     hasher.update(&row.at.0.to_le_bytes());
@@ -21,7 +21,7 @@ pub(super) fn of(row: &Row<'_>) -> u32 {
 
 /// The header and what it says about all rows together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     pub header: Header,
     /// How many rows there are.
     pub rows: u64,

@@ -1,0 +1,32 @@
+//! Flags of where a server keeps everything.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use muster_types::Duration;
+
+/// Where everything is kept.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Store")]
+pub struct StoreArgs {
+    /// Where everything is kept: sqlite:FILE, or postgres://USER:PASSWORD@HOST:PORT/DATABASE, which several servers may share
+    /// [default: a file in the data directory]
+    #[arg(long, value_name = "STORE", env = "MUSTER_STORE", hide_env_values = true)]
+    pub store: Option<String>,
+    /// Name of the installation that a database belongs to; servers that share one say the same, all others are refused
+    #[arg(long, value_name = "NAME", env = "MUSTER_INSTALLATION", default_value = "muster")]
+    pub installation: String,
+    /// How long the server that runs tasks may be silent before another one takes over
+    #[arg(long, value_name = "DURATION", default_value = "10s")]
+    pub lease: Duration,
+    /// Directory of kept logs and attachments; servers that share a database share it too [default: in the data directory]
+    #[arg(long, value_name = "DIR", env = "MUSTER_FILES", hide_env_values = true)]
+    pub files: Option<PathBuf>,
+}
+
+impl Default for StoreArgs {
+    /// A server that was told nothing.
+    fn default() -> Self {
+        super::untold()
+    }
+}

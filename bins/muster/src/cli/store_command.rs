@@ -1,0 +1,24 @@
+//! Flags of `store`.
+
+use clap::{Args, Subcommand};
+
+/// Verbs of `store`.
+#[derive(Debug, Subcommand)]
+pub enum StoreCommand {
+    /// Copy everything a server keeps from one store to another, and compare; no server uses either meanwhile
+    Copy(CopyArgs),
+}
+
+/// Flags of `store copy`.
+#[derive(Debug, Args)]
+pub struct CopyArgs {
+    /// What to copy: sqlite:FILE or postgres://USER@HOST/DATABASE
+    #[arg(long, value_name = "STORE")]
+    pub from: String,
+    /// Where to: the same forms; nothing is there, or the beginning of the same copy
+    #[arg(long, value_name = "STORE")]
+    pub to: String,
+    /// Name of the installation that a database belongs to
+    #[arg(long, value_name = "NAME", env = "MUSTER_INSTALLATION", default_value = "muster")]
+    pub installation: String,
+}

@@ -1,0 +1,306 @@
+//! What one server of a store does alone: it runs tasks, makes what schedules and jobs ask for, tells sinks, collects garbage.
+//!
+//! A server that has its store for itself does it all the time. Of several, the one that leads does, behind its fence.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use muster_apiserver::attempt_tokens::AttemptTokens;
+use muster_apiserver::garbage;
+use muster_apiserver::registry::Registry;
+use muster_apiserver::serve::Listening;
+use muster_apiserver::shutdown::Shutdown;
+use muster_engine::engine::{Engine, Outside};
+use muster_engine::files::Keeper;
+use muster_engine::questions::{Explainer, Question};
+use muster_engine::relay;
+use muster_engine::resources::{Resources, Settings as ResourceSettings, run as run_resources};
+use muster_engine::run::run as run_engine;
+use muster_engine::runtimes::Runtimes;
+use muster_engine::saved_jobs;
+use muster_engine::schedules::run as run_schedules;
+use muster_engine::settings::{Ahead, Mint};
+use muster_engine::workflows::run as run_workflows;
+use muster_outbound::LiveOutbound;
+use muster_ports::blobs::Blobs;
+use muster_ports::clock::Clock;
+use muster_ports::kube_jobs::KubeJobs;
+use muster_ports::logs::{AllLogs, KeptLogs, Logs};
+use muster_ports::runtime::{Fact, Handle, Runtime};
+use muster_ports::store::Store;
+use muster_ports::telemetry::Telemetry;
+use muster_relay_sinks::SinkMaker;
+use muster_runtime_process::ProcessRuntime;
+use muster_tasks::capacity::Capacity;
+use muster_tasks::render::Token;
+use muster_types::{Quantity, Task};
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver, unbounded_channel};
+use tokio::task::JoinSet;
+
+use crate::adapter_env::adapter_env;
+use crate::cli::{LimitArgs, ResourceArgs, Sending, UpArgs};
+use crate::data_dir::{DataDir, rewrite_private, server_url};
+use crate::hands::Hands;
+use crate::machine::Machine;
+use crate::pods::PodPart;
+use crate::robots::RobotPart;
+use crate::server::{EngineOptions, RelayOptions};
+
+/// Everything that is needed to do it.
+pub struct Work {
+    pub data: DataDir,
+    /// How the server proves itself, and so its broker.
+    pub up: Option<UpArgs>,
+    pub engine: Option<EngineOptions>,
+    pub relay: Option<RelayOptions>,
+    pub limits: LimitArgs,
+    pub reach: Reach,
+    pub clock: Arc<dyn Clock>,
+    pub blobs: Arc<dyn Blobs>,
+    pub tokens: AttemptTokens,
+    pub telemetry: Telemetry,
+    pub registry: Registry,
+    pub shutdown: Shutdown,
+    pub kube_jobs: Option<Arc<dyn KubeJobs>>,
+    pub hands: Arc<Hands>,
+    /// Tells the pods of this installation from those of others.
+    pub pods_of: String,
+}
+
+/// What is being done. It ends with this.
+pub struct Working {
+    /// Where robots connect to.
+    pub robots: Option<String>,
+    loops: JoinSet<()>,
+    sending: Option<Sending>,
+    hands: Arc<Hands>,
+}
+
+impl Working {
+    /// Returns when something ended by itself, which nothing should.
+    pub async fn ended(&mut self) {
+        if self.loops.join_next().await.is_none() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Ends it. Attempts end with the engine; their tasks are tried again by whoever is next.
+    pub async fn stop(mut self) {
+        self.hands.let_go();
+        self.loops.shutdown().await;
+        if let Some(sending) = self.sending {
+            sending.finish().await;
+        }
+    }
+}
+
+impl Work {
+    /// Begins, with everything that is committed going through a store.
+    pub async fn start(&self, store: &Store) -> anyhow::Result<Working> {
+        let engine = match &self.engine {
+            Some(wanted) => Some(self.prepare_engine(wanted, store).await?),
+            None => None,
+        };
+        let mut loops = JoinSet::new();
+        let clock = || self.clock.clone();
+        loops.spawn(garbage::collect(store.clone(), self.registry.clone(), clock(), self.shutdown.clone()));
+        loops.spawn(saved_jobs::run(store.clone(), self.blobs.clone()));
+        // A server that starts only its own tasks makes none either.
+        if let Some(wanted) = self.engine.as_ref().filter(|wanted| wanted.only_since.is_none()) {
+            loops.spawn(run_workflows(store.clone(), clock()));
+            loops.spawn(run_schedules(store.clone(), clock()));
+            self.start_resources(&wanted.resources, store, &mut loops);
+        }
+        let robots = engine.as_ref().and_then(|engine| Some(engine.robots.as_ref()?.url.clone()));
+        let sending = engine.map(|engine| engine.spawn(&mut loops));
+        if self.relay.is_some() {
+            let outside = relay::Outside {
+                kube_jobs: self.kube_jobs.clone(),
+                store: store.clone(),
+                clock: clock(),
+                sinks: Arc::new(SinkMaker::new(self.data.folder("sinks")?, self.variables())),
+                telemetry: self.telemetry.clone(),
+            };
+            loops.spawn(relay::run(outside, relay_settings(&self.limits)));
+        }
+        Ok(Working { robots, loops, sending, hands: self.hands.clone() })
+    }
+
+    /// The variables that sinks may name.
+    fn variables(&self) -> impl Fn(&str) -> Option<String> + Send + Sync + 'static {
+        let env = self.relay.as_ref().map(|relay| relay.env.clone()).unwrap_or_default();
+        move |name| env.variable(name).or_else(|| std::env::var(name).ok())
+    }
+
+    /// Starts what sees to managed resources.
+    fn start_resources(&self, wanted: &ResourceArgs, store: &Store, loops: &mut JoinSet<()>) {
+        let (outbound, answers) = LiveOutbound::new(wanted.adapter_kubeconfig.clone());
+        // An error says that somebody did it before.
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let settings = ResourceSettings {
+            env: adapter_env(),
+            selector: wanted.resource_selector.clone().unwrap_or_default(),
+        };
+        let outbound = Some(Arc::new(outbound) as Arc<_>);
+        let resources = Resources::new(store.clone(), self.clock.clone(), outbound, settings);
+        loops.spawn(run_resources(resources, answers));
+    }
+
+    /// Makes what runs tasks, and tells the API how to ask it.
+    async fn prepare_engine(&self, wanted: &EngineOptions, store: &Store) -> anyhow::Result<ReadyEngine> {
+        let Self { data, reach, blobs, tokens, .. } = self;
+        let attempts = data.folder("attempts")?;
+        data.folder("attempts/cache")?;
+        let asked = &wanted.queue;
+        let machine = Machine::of_this_process();
+        let slots = asked.slots.unwrap_or_else(|| u32::try_from(machine.cores).unwrap_or(1));
+        let cpu = asked
+            .cpu
+            .as_ref()
+            .map_or(machine.cores.saturating_mul(1000), |cpu| u64::try_from(cpu.milli()).unwrap_or(u64::MAX));
+        let memory = asked.memory.as_ref().map(Quantity::value).or(machine.memory);
+        let mut settings = muster_runtime_process::Settings::this_program(&attempts, &["shepherd"]);
+        settings.executor.max_running = Some(slots as usize);
+        settings.executor.log_max_bytes = asked.log_max.value();
+        let (runtime, facts) = ProcessRuntime::new(settings).context("cannot run processes")?;
+        let tokens = tokens.clone();
+        let mint = move |task: &Task, attempt: u32| {
+            let handle = Handle { task: task.metadata.uid.clone(), attempt };
+            Token::new(tokens.mint(&task.metadata.namespace, &task.metadata.name, &handle))
+        };
+        let pods = match &wanted.pods {
+            Some(args) => {
+                let ca = reach.ca.as_deref();
+                Some(PodPart::prepare(data, &self.pods_of, args, asked, &reach.url, ca, blobs.clone()).await?)
+            }
+            None => None,
+        };
+        let mut robots = match &wanted.robots {
+            Some(args) => {
+                let (store, clock) = (store.clone(), self.clock.clone());
+                RobotPart::prepare(data, args, self.up.as_ref(), asked, store, clock).await?
+            }
+            None => None,
+        };
+        let mut queue = asked.queue_settings(&self.limits.log_suffix);
+        if let Some(args) = &wanted.pods {
+            queue.default_runtime = args.runtime.into();
+        }
+        let settings = muster_engine::settings::Settings {
+            queue,
+            reap: asked.reap_settings(),
+            processes: Capacity { slots, cpu_millis: Some(cpu), memory },
+            pods: pods.as_ref().map(|pods| pods.settings.clone()),
+            robots: robots.as_ref().map(|robots| robots.settings.clone()),
+            ahead: Ahead::Measured,
+            only_since: wanted.only_since,
+            base_env: reach.env(&wanted.base_env),
+            url: reach.url.clone(),
+            work_root: attempts.display().to_string(),
+            kill_timeout: asked.kill_timeout.as_std(),
+            mint: Mint::new(mint),
+        };
+        let mut live: Vec<Arc<dyn Logs>> = vec![Arc::new(runtime.logs())];
+        live.extend(pods.as_ref().map(PodPart::logs));
+        live.extend(robots.as_ref().map(RobotPart::logs));
+        let logs = AllLogs::new(live, KeptLogs::new(blobs.clone()));
+        let processes: Arc<dyn Runtime> = Arc::new(runtime);
+        let (pods, of_pods) = pods.map(PodPart::runtime).unzip();
+        let (of_robots, robot_facts) = robots.as_mut().map(RobotPart::runtime).unzip();
+        let facts = join_facts([Some(facts), of_pods, robot_facts.flatten()]);
+        let runtime: Arc<dyn Runtime> = Arc::new(Runtimes::new(processes, pods, of_robots));
+        let telemetry = self.telemetry.clone();
+        let (tracer, sending) = wanted.traces.start(&telemetry);
+        let (store, blobs, clock) = (store.clone(), blobs.clone(), self.clock.clone());
+        let outside = Outside { store, runtime, blobs, clock, telemetry, tracer };
+        let keeper = Keeper::new(outside.runtime.clone(), outside.blobs.clone());
+        let engine = Engine::new(settings, outside.clone(), keeper.spawn()?)?;
+        let (explainer, questions) = Explainer::new();
+        self.hands.take(Arc::new(logs), Arc::new(explainer));
+        Ok(ReadyEngine { engine, outside, facts, questions, robots, sending })
+    }
+}
+
+/// How attempts reach the server.
+pub struct Reach {
+    url: String,
+    /// A file with the authority of its certificate, if that matters.
+    authority: Option<PathBuf>,
+    /// The authority itself, if it speaks TLS at all.
+    ca: Option<String>,
+}
+
+impl Reach {
+    /// Plain, where that is spoken: attempts run on this machine. Else they are told whom to trust.
+    pub fn of(
+        data: &DataDir,
+        listening: &Listening,
+        address: SocketAddr,
+        ca: Option<&str>,
+    ) -> anyhow::Result<Self> {
+        let text = ca.map(str::to_owned);
+        if listening.plain {
+            return Ok(Self { url: server_url("http", address), authority: None, ca: text });
+        }
+        let authority = ca.map(|ca| {
+            let path = data.path().join("attempts-ca.pem");
+            rewrite_private(&path, ca).map(|()| path)
+        });
+        Ok(Self { url: server_url("https", address), authority: authority.transpose()?, ca: text })
+    }
+
+    /// The environment of attempts, with what they need to trust the server.
+    fn env(&self, base: &[(String, String)]) -> Vec<(String, String)> {
+        let path = self.authority.as_deref().and_then(Path::to_str);
+        let trusted = path.map(|path| ("MUSTER_CA_FILE".to_owned(), path.to_owned()));
+        base.iter().cloned().chain(trusted).collect()
+    }
+}
+
+/// What runs tasks, ready to go.
+struct ReadyEngine {
+    engine: Engine,
+    outside: Outside,
+    facts: UnboundedReceiver<Fact>,
+    questions: Receiver<Question>,
+    robots: Option<RobotPart>,
+    sending: Sending,
+}
+
+impl ReadyEngine {
+    fn spawn(self, loops: &mut JoinSet<()>) -> Sending {
+        let Self { engine, outside, facts, questions, robots, sending } = self;
+        loops.spawn(async move {
+            // These end with this loop.
+            let mut loops = JoinSet::new();
+            if let Some(robots) = robots {
+                robots.start(&mut loops, outside.telemetry.clone());
+            }
+            run_engine(engine, outside, facts, questions).await;
+        });
+        sending
+    }
+}
+
+/// The facts of all runtimes on one channel.
+fn join_facts(sources: [Option<UnboundedReceiver<Fact>>; 3]) -> UnboundedReceiver<Fact> {
+    let (sender, joined) = unbounded_channel();
+    for mut source in sources.into_iter().flatten() {
+        let sender = sender.clone();
+        tokio::spawn(async move {
+            while let Some(fact) = source.recv().await {
+                if sender.send(fact).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    joined
+}
+
+/// How the relay works. It runs where nobody else does, so all holders of its leases are the same one.
+pub fn relay_settings(limits: &LimitArgs) -> relay::Settings {
+    relay::Settings { max_held_changes: limits.relay_backlog, ..relay::Settings::default() }
+}
