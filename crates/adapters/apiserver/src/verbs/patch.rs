@@ -14,8 +14,9 @@ use crate::respond::Reply;
 use crate::verbs::create::store_new;
 use crate::verbs::update::{Outcome, Ownership, store_change};
 
-/// Times a patch is applied again because somebody else was faster.
-const TRIES: usize = 8;
+/// Times a patch is applied again because somebody else was faster. Each time one of them has succeeded, so of as many at once as
+/// this none is turned away.
+const TRIES: usize = 128;
 
 /// Applies the patch in the body.
 pub async fn patch_object(call: &mut Call, body: &[u8]) -> Result<Reply, Refusal> {

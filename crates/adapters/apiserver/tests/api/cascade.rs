@@ -312,7 +312,7 @@ async fn a_write_that_the_store_refused_is_tried_again() {
     server.create(&owned("d", &[&owner], true)).await;
     settle(&server).await;
     server.delete(&target("owner")).await.good();
-    server.log.fail_next(LogError::Full("no room".into()));
+    server.faults.fail_next(LogError::Full("no room".into()));
     wait_for_only(&server, &[]).await;
 }
 

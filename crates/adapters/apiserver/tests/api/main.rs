@@ -25,6 +25,7 @@ mod events;
 mod explaining;
 #[cfg(test)]
 mod fakes;
+mod fallible_log;
 #[cfg(test)]
 mod families;
 #[cfg(test)]
@@ -47,6 +48,7 @@ mod nesting;
 mod open_watch;
 #[cfg(test)]
 mod parts;
+mod place;
 #[cfg(test)]
 mod replay;
 #[cfg(test)]

@@ -24,12 +24,14 @@ use muster_ports::blobs::MemoryBlobs;
 use muster_ports::clock::{Clock, ManualClock};
 use muster_ports::delegate::{FrontProxy, ScriptedDelegate};
 use muster_ports::runtime::Handle;
-use muster_ports::store::{History, MemoryLog, Store};
+use muster_ports::store::{History, Store};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::fakes::{FakeExplain, FakeLogs};
+use crate::fallible_log::Faults;
 pub use crate::open_watch::{Event, Watching};
+use crate::place;
 
 /// How long anything may take that should happen at once.
 pub const SOON: Duration = Duration::from_secs(20);
@@ -86,7 +88,7 @@ pub fn names(list: &Value) -> Vec<&str> {
 pub struct Server {
     pub api: Arc<Api>,
     pub store: Store,
-    pub log: MemoryLog,
+    pub faults: Faults,
     pub clock: ManualClock,
     pub shutdown: Shutdown,
     pub registry: Registry,
@@ -102,11 +104,10 @@ impl Server {
         Self::with(Settings::default(), History::default()).await
     }
 
-    /// A server whose commits happen on the caller's thread: nothing happens by itself.
     pub async fn with(settings: Settings, history: History) -> Self {
-        let (log, clock) = (MemoryLog::default(), ManualClock::default());
+        let (faults, clock) = (Faults::default(), ManualClock::default());
         clock.advance(1_700_000_000_000);
-        let store = Store::open_inline(log.clone(), history, clock.clone()).unwrap();
+        let store = place::open(&faults, history, clock.clone());
         let registry = kinds::registry().with_types_of(&store);
         let shutdown = Shutdown::default();
         let shared: Arc<dyn Clock> = Arc::new(clock.clone());
@@ -122,7 +123,7 @@ impl Server {
         };
         let api = Api::new(registry.clone(), store.clone(), shared, settings, shutdown.clone(), parts);
         let admin = api.tokens().create("admin", Role::Admin, None, clock.now()).await.unwrap();
-        Self { api, store, log, clock, shutdown, registry, blobs, logs, explain, attempts, admin }
+        Self { api, store, faults, clock, shutdown, registry, blobs, logs, explain, attempts, admin }
     }
 
     /// The same store behind a server that has no optional parts.
@@ -156,7 +157,7 @@ impl Server {
         Self {
             api,
             store,
-            log: self.log.clone(),
+            faults: self.faults.clone(),
             clock: self.clock.clone(),
             shutdown,
             registry,
