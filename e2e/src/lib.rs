@@ -17,6 +17,7 @@ pub mod installation;
 pub mod kubectl;
 pub mod lines;
 pub mod load;
+pub mod object_storage;
 pub mod outage;
 pub mod round_robin;
 pub mod server;

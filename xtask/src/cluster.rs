@@ -30,7 +30,7 @@ use control_plane::ControlPlaneParts;
 use layout::Layout;
 use node_parts::NodeParts;
 
-pub use kubernetes_build::kube_apiserver;
+pub use kubernetes_build::{go_install, kube_apiserver};
 pub use users::Use;
 
 /// A cluster that is there already; nothing is started then.

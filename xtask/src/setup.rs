@@ -26,6 +26,7 @@ const PYYAML_VERSION: &str = "6.0.3";
 /// Other readings of times: repeating intervals, cron, and the zones they are in.
 const TIME_WHEELS: [&str; 3] = ["metomi-isodatetime==1!3.2.0", "cronsim==2.8", "tzdata==2026.6"];
 const HYPERQUEUE_VERSION: &str = "0.27.0";
+const VERSITYGW_VERSION: &str = "1.8.0";
 const GRAPHILE_WORKER_VERSION: &str = "0.18.0";
 const PROCRASTINATE_VERSION: &str = "3.10.0";
 const PSYCOPG_VERSION: &str = "3.3.2";
@@ -92,6 +93,12 @@ static TOOLS: &[Tool] = &[
         variable: "MUSTER_POSTGRES",
         need: Need::Tests { word: "postgres" },
         locate: locate_postgres,
+    },
+    Tool {
+        name: "versitygw",
+        variable: "MUSTER_VERSITYGW",
+        need: Need::Tests { word: "object_storage" },
+        locate: locate_versitygw,
     },
     Tool {
         name: "kube-apiserver",
@@ -365,6 +372,19 @@ fn locate_postgres(tool: &Tool, _: &Path) -> Result<PathBuf> {
         install_on_machine(&["postgresql"]).with_context(|| or_set(tool))?;
     }
     newest().with_context(|| or_set(tool))
+}
+
+/// A gateway that serves directories as buckets of S3.
+fn locate_versitygw(tool: &Tool, cache: &Path) -> Result<PathBuf> {
+    let dir = cache.join(format!("versitygw-{VERSITYGW_VERSION}"));
+    let program = dir.join("versitygw");
+    install_once(&dir, &format!("versitygw {VERSITYGW_VERSION}, which is built once"), || {
+        let module = format!("github.com/versity/versitygw/cmd/versitygw@v{VERSITYGW_VERSION}");
+        cluster::go_install(cache, &module, &dir)?;
+        run::quietly(Command::new(&program).arg("--version")).map(drop)
+    })
+    .with_context(|| or_set(tool))?;
+    Ok(program)
 }
 
 fn locate_chromedriver(tool: &Tool, _: &Path) -> Result<PathBuf> {

@@ -5,6 +5,7 @@ mod behind;
 mod cli;
 mod commands;
 mod data_dir;
+mod files_choice;
 mod hands;
 mod job_controller;
 mod leading;

@@ -14,10 +14,8 @@ use muster_apiserver::serve::{Listening, serve};
 use muster_apiserver::shutdown::Shutdown;
 use muster_apiserver::tls::Tls;
 use muster_apiserver::{certs, kinds};
-use muster_blobs::LocalBlobs;
 use muster_engine::leadership::Candidate;
 use muster_kube_jobs::ClusterJobs;
-use muster_ports::blobs::Blobs;
 use muster_ports::clock::{Clock, SystemClock};
 use muster_ports::explain::Explain;
 use muster_ports::kube_jobs::KubeJobs;
@@ -34,6 +32,7 @@ use tokio::task::JoinHandle;
 use crate::behind::Behind;
 use crate::cli::{LimitArgs, PodArgs, QueueArgs, ResourceArgs, RobotArgs, StoreArgs, TraceArgs, UpArgs};
 use crate::data_dir::{DataDir, kubeconfig_text, random_word, rewrite_private, server_id, server_url};
+use crate::files_choice;
 use crate::hands::Hands;
 use crate::leading::lead;
 use crate::relay_env::RelayEnv;
@@ -188,13 +187,7 @@ impl Server {
         // A certificate that nobody knows makes browsers warn; on this machine they need none.
         let seen = if listening.plain { server_url("http", address) } else { url.clone() };
         let console = options.web.then(|| format!("{seen}/ui/"));
-        let files = match &options.store.files {
-            Some(shared) => shared.clone(),
-            None => data.folder("files")?,
-        };
-        let blobs = LocalBlobs::open(&files);
-        let blobs: Arc<dyn Blobs> =
-            Arc::new(blobs.with_context(|| format!("cannot keep files in {}", files.display()))?);
+        let blobs = files_choice::open(data, options.store).await?;
         let tokens = AttemptTokens::open(&store).await?;
         let hands = Arc::new(Hands::new(KeptLogs::new(blobs.clone())));
         let parts = Parts {

@@ -130,6 +130,17 @@ fn is_package(line: &str) -> bool {
     !line.is_empty() && !line.starts_with('#') && !line.contains(char::is_whitespace)
 }
 
+/// Builds a program of somebody else's from the module it is in.
+pub fn go_install(cache: &Path, module: &str, into: &Path) -> Result<()> {
+    let go = go(cache)?;
+    run::retry(&format!("building {module}"), Duration::from_secs(2), || {
+        let mut command = Command::new(&go);
+        command.env("CGO_ENABLED", "0").env("GOFLAGS", "-buildvcs=false").env("GOTOOLCHAIN", "local");
+        command.env("GOWORK", "off").env("GOBIN", into).current_dir("/");
+        run::quietly(command.args(["install", "-trimpath", module])).map(drop)
+    })
+}
+
 /// Go of this machine, or of our own.
 fn go(cache: &Path) -> Result<PathBuf> {
     let is_new = |path: &PathBuf| {

@@ -19,8 +19,9 @@ pub struct StoreArgs {
     /// How long the server that runs tasks may be silent before another one takes over
     #[arg(long, value_name = "DURATION", default_value = "10s")]
     pub lease: Duration,
-    /// Directory of kept logs and attachments; servers that share a database share it too [default: in the data directory]
-    #[arg(long, value_name = "DIR", env = "MUSTER_FILES", hide_env_values = true)]
+    /// Place of kept logs and attachments: a directory, or s3://BUCKET/PREFIX with AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID
+    /// and AWS_SECRET_ACCESS_KEY; servers that share a database share it too [default: in the data directory]
+    #[arg(long, value_name = "PLACE", env = "MUSTER_FILES", hide_env_values = true)]
     pub files: Option<PathBuf>,
 }
 

@@ -1,0 +1,90 @@
+//! Servers that keep files in a bucket: logs and attachments of any of them are served by all, and go with their tasks.
+
+use muster_e2e::databases::Postgres;
+use muster_e2e::http::Http;
+use muster_e2e::object_storage::ObjectStorage;
+use muster_e2e::server::Server;
+use muster_e2e::wait::{SOON, wait_for};
+use serde_json::json;
+
+const TASKS: &str = "/apis/muster.dev/v1alpha1/namespaces/default/tasks";
+
+/// Larger than a part.
+const LARGE: usize = (17 << 20) + 3;
+
+fn start(storage: &ObjectStorage, store: &str, bucket: &str) -> Server {
+    let flags =
+        ["--roles", "api,engine", "--slots", "2", "--lease", "2s", "--store", store, "--files", bucket];
+    Server::start_with(&flags, &storage.variables())
+}
+
+fn create(http: &Http, name: &str, script: &str) {
+    let task = json!({
+        "apiVersion": "muster.dev/v1alpha1", "kind": "Task", "metadata": { "name": name },
+        "spec": { "container": { "command": ["sh", "-c", script] } },
+    });
+    let answer = http.post(TASKS, &task.to_string());
+    assert_eq!(answer.code, 201, "{}", answer.text());
+}
+
+#[test]
+fn servers_of_one_postgres_serve_what_any_of_them_kept_in_a_bucket_and_it_goes_with_its_task() {
+    let (postgres, storage) = (Postgres::shared(), ObjectStorage::shared());
+    let (store, bucket) = (postgres.fresh_url(), storage.fresh_bucket());
+    let servers = [start(&storage, &store, &bucket), start(&storage, &store, &bucket)];
+    let https: Vec<Http> = servers.iter().map(Server::http).collect();
+    create(&https[0], "done", "for number in $(seq 1 2000); do echo line $number; done");
+    let state = |name: &str| https[1].get(&format!("{TASKS}/{name}")).json()["status"]["state"].clone();
+    wait_for("the task to end", SOON, || state("done") == "Succeeded");
+    let in_bucket = || storage.files(&bucket, "tasks");
+    wait_for("its log to be kept", SOON, || in_bucket().iter().any(|name| name.contains("log")));
+    let lines = (1..=2000).fold(String::new(), |lines, number| lines + &format!("line {number}\n"));
+    for http in &https {
+        assert_eq!(http.get(&format!("{TASKS}/done/log")).text(), lines, "every server has it");
+    }
+
+    create(&https[0], "large", "exec sleep 600");
+    wait_for("the task to run", SOON, || state("large") == "Running");
+    let large: Vec<u8> = (0..LARGE).map(|at| u8::try_from(at % 251).expect("it is small")).collect();
+    let place = format!("{TASKS}/large/attachments/large.bin");
+    let put = https[0].request("PUT", &place).body(large.clone()).send();
+    assert_eq!(put.code, 201, "{}", put.text());
+    assert!(https[1].get(&place).bytes() == large, "it came back different");
+
+    for name in ["done", "large"] {
+        assert_eq!(https[1].delete(&format!("{TASKS}/{name}")).code, 200);
+    }
+    wait_for("files of tasks that are gone to be gone", SOON, || in_bucket().is_empty());
+}
+
+#[test]
+fn what_a_task_left_in_a_bucket_that_vanished_meanwhile_is_collected_at_the_start() {
+    let storage = ObjectStorage::shared();
+    let bucket = storage.fresh_bucket();
+    let flags = ["--roles", "api,engine", "--files", &bucket];
+    let mut server = Server::start_with(&flags, &storage.variables());
+    let http = server.http();
+    create(&http, "own", "exec sleep 600");
+    assert_eq!(http.request("PUT", &format!("{TASKS}/own/attachments/kept")).body("kept").send().code, 201);
+    // As a server leaves it that is killed after its task was deleted and before its files were.
+    let lost = storage.copy_task(&bucket, "vanished");
+    assert!(lost > 0);
+    server.kill();
+    server.restart();
+    wait_for("what nobody has to be gone", SOON, || {
+        !storage.files(&bucket, "tasks").iter().any(|name| name.starts_with("vanished"))
+    });
+    assert_eq!(http.get(&format!("{TASKS}/own/attachments/kept")).text(), "kept");
+}
+
+#[test]
+fn a_bucket_that_cannot_be_used_stops_the_start_with_words() {
+    let storage = ObjectStorage::shared();
+    let dir = tempfile::tempdir().expect("a temporary directory can be made");
+    let mut muster = std::process::Command::new(muster_e2e::brokers::program("MUSTER_BIN"));
+    muster.args(["up", "--listen", "127.0.0.1:0", "--files", "s3://nowhere", "--data"]).arg(dir.path());
+    let said = muster.envs(storage.variables()).output().expect("the program can be started");
+    let said = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(said.contains("s3://nowhere") && said.contains("AWS_ENDPOINT_URL"), "{said}");
+    assert!(!said.contains("secret-of-muster"), "{said}");
+}
