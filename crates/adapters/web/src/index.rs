@@ -231,18 +231,26 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
-    async fn a_page_that_will_not_wait_goes_without_tasks_and_a_patient_one_has_them_all() {
-        let store = Store::open(MemoryLog::default(), History::default(), SystemClock).expect("a store");
-        let key = Key::new(&resource_of::<TaskSpec>(), "default", "one");
-        let draft =
-            Draft::joined(r#"{"metadata":{"resourceVersion":""#, r#""},"status":{"state":"Failed"}}"#);
-        let write = Write::Put { key, expect: Precondition::Absent, draft };
-        store.commit(Batch::of(write)).await.expect("a commit");
-        let index = Index::new(store, Arc::new(SystemClock));
-        // Nothing else has run yet, so they cannot have been read.
-        assert!(index.tasks(Duration::ZERO).await.is_none());
-        let tasks = index.tasks(Duration::MAX).await.expect("whoever waits gets them");
-        assert_eq!((tasks.len(), tasks.tally()[place_of(State::Failed)]), (1, 1));
+    #[test]
+    fn a_page_that_will_not_wait_goes_without_tasks_and_a_patient_one_has_them_all() {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        let runtime = builder.enable_time().max_blocking_threads(1).build().expect("a runtime");
+        runtime.block_on(async {
+            let store = Store::open(MemoryLog::default(), History::default(), SystemClock).expect("a store");
+            let key = Key::new(&resource_of::<TaskSpec>(), "default", "one");
+            let (before, after) =
+                (r#"{"metadata":{"resourceVersion":""#, r#""},"status":{"state":"Failed"}}"#);
+            let write = Write::Put { key, expect: Precondition::Absent, draft: Draft::joined(before, after) };
+            store.commit(Batch::of(write)).await.expect("a commit");
+            let index = Index::new(store, Arc::new(SystemClock));
+            // The only thread that could read them is busy.
+            let (go, gone) = std::sync::mpsc::channel::<()>();
+            let busy = tokio::task::spawn_blocking(move || gone.recv().is_err());
+            assert!(index.tasks(Duration::ZERO).await.is_none());
+            drop(go);
+            assert!(busy.await.expect("it ends"));
+            let tasks = index.tasks(Duration::MAX).await.expect("whoever waits gets them");
+            assert_eq!((tasks.len(), tasks.tally()[place_of(State::Failed)]), (1, 1));
+        });
     }
 }
