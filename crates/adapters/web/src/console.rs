@@ -31,7 +31,7 @@ pub struct Console {
 }
 
 impl Console {
-    /// The console of a store. It costs nothing until somebody opens it.
+    /// The console of a store. It costs nothing until somebody who may look does.
     pub fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
         let index = Index::new(store.clone(), clock.clone());
         Self { site: Site { store, clock, index }, live: Live::default() }
@@ -45,8 +45,6 @@ impl Console {
         if let Some(asset) = assets::find(&path) {
             return asset;
         }
-        // By the time somebody has signed in, all tasks are read.
-        self.site.index.begin();
         let headers = request.headers();
         let is_write = !matches!(*request.method(), Method::GET | Method::HEAD);
         if is_write && !session::is_ours(headers) {

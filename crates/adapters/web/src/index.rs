@@ -1,4 +1,4 @@
-//! All tasks, in an order that pages are made of. Follows the store from the first time somebody opens the console.
+//! All tasks, in an order that pages are made of. Follows the store from the first time somebody looks.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -50,7 +50,7 @@ impl Index {
     }
 
     /// Begins to read all tasks, if that was not done yet.
-    pub fn begin(self: &Arc<Self>) -> watch::Receiver<bool> {
+    fn begin(self: &Arc<Self>) -> watch::Receiver<bool> {
         let begin = || {
             let (read, is_read) = watch::channel(false);
             tokio::spawn(follow(self.clone(), read));
