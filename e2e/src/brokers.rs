@@ -4,9 +4,9 @@
 mod own_process;
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -17,10 +17,21 @@ pub use own_process::OwnProcess;
 /// An Erlang machine on a busy machine.
 const SLOW: Duration = Duration::from_mins(2);
 
-/// A port that is free now.
+/// Ports that are given to those who ask for one: below those that connections are given.
+const PORTS: std::ops::Range<u32> = 20_000..32_000;
+
+/// A port that is free, and stays so until it is used: no connection is given it, and no test of this process. It is not tried by
+/// listening there: a program that another test starts meanwhile would listen too, until it runs.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port can be bound");
-    listener.local_addr().expect("it has an address").port()
+    static TAKEN: AtomicU32 = AtomicU32::new(0);
+    // Those who run at the same time begin at different places.
+    let first = std::process::id().wrapping_mul(131);
+    let tried = PORTS.map(|_| {
+        let number = first.wrapping_add(TAKEN.fetch_add(1, Ordering::Relaxed));
+        u16::try_from(PORTS.start + number % (PORTS.end - PORTS.start)).unwrap_or_default()
+    });
+    let found = tried.into_iter().find(|port| !takes_connections(*port));
+    found.expect("there is a free port")
 }
 
 /// A program that the harness names in a variable.

@@ -206,7 +206,7 @@ impl Postgres {
 }
 
 /// An authority, and the certificate and key of a server called `localhost`.
-fn certificates() -> (String, (String, String)) {
+pub(crate) fn certificates() -> (String, (String, String)) {
     let key = || rcgen::KeyPair::generate().expect("a key can be made");
     let (ca_key, server_key) = (key(), key());
     let mut params = rcgen::CertificateParams::new(Vec::new()).expect("no names are good names");

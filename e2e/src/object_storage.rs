@@ -10,6 +10,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::brokers::{OwnProcess, free_port, program, takes_connections};
+use crate::databases::certificates;
 use crate::wait::wait_for;
 
 const SLOW: Duration = Duration::from_mins(1);
@@ -20,29 +21,41 @@ pub struct ObjectStorage {
     process: Mutex<OwnProcess>,
     port: u16,
     dir: TempDir,
+    is_secured: bool,
 }
 
 impl ObjectStorage {
     /// Starts one.
     pub fn start() -> Self {
+        Self::start_as(false)
+    }
+
+    /// Starts one that speaks TLS only, as `localhost`; [`Self::authority`] signed its certificate.
+    pub fn start_secured() -> Self {
+        Self::start_as(true)
+    }
+
+    fn start_as(is_secured: bool) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory can be made");
         let port = free_port();
         fs::create_dir(dir.path().join("buckets")).expect("a directory can be made");
         let mut command = Command::new(program("MUSTER_VERSITYGW"));
         let address = format!("127.0.0.1:{port}");
-        command.args([
-            "--port",
-            &address,
-            "--access",
-            "muster",
-            "--secret",
-            "secret-of-muster",
-            "--quiet",
-            "posix",
-        ]);
-        command.arg(dir.path().join("buckets"));
+        command.args(["--port", &address, "--access", "muster", "--secret", "secret-of-muster", "--quiet"]);
+        if is_secured {
+            let (authority, (certificate, key)) = certificates();
+            for (name, text) in [("ca.pem", authority), ("cert.pem", certificate), ("key.pem", key)] {
+                fs::write(dir.path().join(name), text).expect("a file can be written");
+            }
+            command
+                .arg("--cert")
+                .arg(dir.path().join("cert.pem"))
+                .arg("--key")
+                .arg(dir.path().join("key.pem"));
+        }
+        command.arg("posix").arg(dir.path().join("buckets"));
         let process = OwnProcess::start(command, dir.path(), "versitygw");
-        let storage = Self { process: Mutex::new(process), port, dir };
+        let storage = Self { process: Mutex::new(process), port, dir, is_secured };
         storage.wait();
         storage
     }
@@ -98,11 +111,21 @@ impl ObjectStorage {
         files.len()
     }
 
+    /// The file with the authority to trust, if it speaks TLS.
+    pub fn authority(&self) -> String {
+        self.dir.path().join("ca.pem").display().to_string()
+    }
+
     /// What a client has in its environment.
     pub fn variables(&self) -> Vec<(&'static str, String)> {
+        let (endpoint, plain) = if self.is_secured {
+            (format!("https://localhost:{}", self.port), "false")
+        } else {
+            (format!("http://127.0.0.1:{}", self.port), "true")
+        };
         vec![
-            ("AWS_ENDPOINT_URL", format!("http://127.0.0.1:{}", self.port)),
-            ("AWS_ALLOW_HTTP", "true".to_owned()),
+            ("AWS_ENDPOINT_URL", endpoint),
+            ("AWS_ALLOW_HTTP", plain.to_owned()),
             ("AWS_REGION", "us-east-1".to_owned()),
             ("AWS_ACCESS_KEY_ID", "muster".to_owned()),
             ("AWS_SECRET_ACCESS_KEY", "secret-of-muster".to_owned()),

@@ -63,6 +63,7 @@ fn three_servers_are_made_of_the_manifests_of_one_kubectl() {
         "- ReadWriteMany",
         "- --tls-cert=/tls/tls.crt",
         "name: MUSTER_STORE",
+        "name: MUSTER_MQTT_URL",
         "path: /readyz",
         "cpu: 500m",
         "runAsNonRoot: true",

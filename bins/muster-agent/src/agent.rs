@@ -3,6 +3,7 @@
 mod attempts;
 
 use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,12 +20,13 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use self::attempts::{Fetched, lost};
+use self::attempts::Fetched;
 use crate::args::Args;
 use crate::artifacts::{self, Interrupt};
 use crate::device::device_info;
 use crate::identity::Identity;
 use crate::records::{Record, Records};
+use crate::sent_places::SentPlaces;
 use crate::tails::read_tails;
 use crate::uploads::{Upload, upload};
 
@@ -38,12 +40,16 @@ const UNCOUNTED: u64 = 0;
 /// Runs the agent until it is told to end.
 pub async fn run(args: Args) -> anyhow::Result<()> {
     let work_dir = choose_work_dir(&args)?;
+    let _lock = lock(&work_dir)?;
     let identity = Identity::of(&args, &work_dir)?;
     let attempts = work_dir.join("attempts");
     std::fs::create_dir_all(attempts.join("cache")).with_context(|| describe(&work_dir))?;
     let records = Records::open(&work_dir.join("records")).with_context(|| describe(&work_dir))?;
+    let places = SentPlaces::open(&work_dir.join("sent")).with_context(|| describe(&work_dir))?;
     let credential = identity.credential().await?;
-    let (runtime, facts) = ProcessRuntime::new(Settings::this_program(&attempts, &["shepherd"]))?;
+    let settings =
+        Settings::this_program(&attempts, &["shepherd"]).that_go_on(args.orphans_end_after.as_std());
+    let (runtime, facts) = ProcessRuntime::new(settings)?;
     let will = Will {
         topic: identity.topics.connection(&identity.id),
         payload: encode(&ConnectionNews { connected: false }),
@@ -55,12 +61,20 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let (uploads, told) = mpsc::unbounded_channel();
     let (done, uploaded) = mpsc::unbounded_channel();
     let (fetched, ready) = mpsc::unbounded_channel();
-    let logs = runtime.logs();
-    tokio::spawn(upload(identity.id.clone(), identity.topics.clone(), connection.clone(), logs, told, done));
+    tokio::spawn(upload(
+        identity.id.clone(),
+        identity.topics.clone(),
+        connection.clone(),
+        runtime.logs(),
+        places.clone(),
+        told,
+        done,
+    ));
     let mut agent = Agent {
         identity,
         credential,
         records,
+        places,
         runtime,
         connection,
         uploads,
@@ -69,7 +83,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         fetched,
         silent_since: Some(Instant::now()),
     };
-    agent.settle_former()?;
+    agent.take_up_former();
     agent.work(args.heartbeat.as_std(), facts, events, uploaded, ready).await
 }
 
@@ -77,6 +91,7 @@ struct Agent {
     identity: Identity,
     credential: String,
     records: Records,
+    places: SentPlaces,
     runtime: ProcessRuntime,
     connection: Connection,
     uploads: mpsc::UnboundedSender<Upload>,
@@ -90,15 +105,18 @@ struct Agent {
 }
 
 impl Agent {
-    /// What a former agent ran ended with it.
-    fn settle_former(&mut self) -> anyhow::Result<()> {
-        let open: Vec<Handle> =
-            self.records.iter().filter(|record| !record.ended).map(|record| record.handle.clone()).collect();
-        for handle in open {
-            artifacts::remove(&self.runtime.staging(&handle));
-            self.note(&handle, &lost("the agent was restarted"))?;
+    /// What a former agent ran may still run, or have ended: whoever ran it says so. What it was still fetching files for did not start.
+    fn take_up_former(&self) {
+        let open: Vec<&Record> = self.records.iter().filter(|record| !record.ended).collect();
+        for record in &open {
+            artifacts::remove(&self.runtime.staging(&record.handle));
+            let sent = self.places.get(&record.handle, &record.containers);
+            drop(self.uploads.send(Upload::Follow(record.handle.clone(), sent)));
         }
-        Ok(())
+        if !open.is_empty() {
+            tracing::info!(count = open.len(), "asking what became of the attempts of a former agent");
+        }
+        self.runtime.take_up(open.into_iter().map(|record| record.handle.clone()));
     }
 
     async fn work(
@@ -148,11 +166,13 @@ impl Agent {
         match event {
             Event::Connected => {
                 self.silent_since = None;
+                self.runtime.observe_hearing(true);
                 tracing::info!(robot = self.identity.id, "connected");
                 self.introduce().await;
             }
             Event::Disconnected { why, refused } => {
                 self.silent_since.get_or_insert_with(Instant::now);
+                self.runtime.observe_hearing(false);
                 if refused {
                     tracing::error!(
                         "the broker refuses this robot: it was removed, or its credential is of another server; \
@@ -207,11 +227,12 @@ impl Agent {
         self.connection.publish(&self.identity.topics.heartbeat(), encode(&heartbeat), None).await;
     }
 
-    /// Programs that are not to run without a server are stopped when it was away for too long.
+    /// Attempts that are not to run without a server do not begin when it was away for too long. Those that run are ended by whoever
+    /// runs them, also when there is no agent.
     async fn look_at_silence(&mut self) -> anyhow::Result<()> {
         let Some(since) = self.silent_since else { return Ok(()) };
         let is_late = |most: Duration| since.elapsed() >= most;
-        let late = self.records.iter().filter(|record| !record.ended);
+        let late = self.fetching.keys().filter_map(|handle| self.records.get(handle));
         let late = late.filter(|record| record.stop_after_silence.is_some_and(is_late));
         let late: Vec<_> = late.map(|record| (record.handle.clone(), record.kill_timeout)).collect();
         for (handle, grace) in late {
@@ -274,6 +295,19 @@ fn choose_work_dir(args: &Args) -> anyhow::Result<PathBuf> {
     let dir = args.work_dir.clone().or_else(home).context("there is no home directory; give --work-dir")?;
     std::fs::create_dir_all(&dir).with_context(|| describe(&dir))?;
     std::path::absolute(&dir).with_context(|| describe(&dir))
+}
+
+/// One agent at a time works in a directory.
+fn lock(work_dir: &Path) -> anyhow::Result<File> {
+    let file = File::options().create(true).append(true).open(work_dir.join("lock"));
+    let file = file.with_context(|| describe(work_dir))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            anyhow::bail!("another agent works in {}; end it, or choose --work-dir", work_dir.display())
+        }
+        Err(TryLockError::Error(error)) => Err(error).with_context(|| describe(work_dir)),
+    }
 }
 
 fn describe(dir: &Path) -> String {

@@ -34,6 +34,9 @@ pub struct Args {
     /// Tasks at once
     #[arg(long, value_name = "COUNT", env = "MUSTER_MAX_TASKS", default_value_t = 1)]
     pub max_tasks: u32,
+    /// How long tasks go on without an agent before they are ended, should this one be killed and none come after it
+    #[arg(long, value_name = "TIME", env = "MUSTER_ORPHANS_END_AFTER", default_value = "1h")]
+    pub orphans_end_after: Duration,
     /// What topics begin with
     #[arg(long, value_name = "TOPIC", env = "MUSTER_MQTT_PREFIX", default_value = muster_fleet_mqtt::DEFAULT_PREFIX)]
     pub prefix: String,

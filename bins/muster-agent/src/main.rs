@@ -1,7 +1,8 @@
 //! The robot's side: joins a fleet, says that it is alive, runs the attempts it is given, and reports.
 //!
-//! It decides nothing. Programs are run by the same executor as on a server, in a process of their own that ends them all when
-//! the agent is gone; a restarted agent says of what it ran that it is lost, and the server's policy decides.
+//! It decides nothing. Programs are run by the same executor as on a server, in a process of their own. That process goes on when the
+//! agent is killed, and the next agent takes it over: what runs is followed again, what ended is reported as it ended, and of what is
+//! gone it says that it is lost, and the server's policy decides. An agent that is told to end (SIGTERM, SIGINT) ends what it runs.
 
 mod agent;
 mod args;
@@ -9,6 +10,7 @@ mod artifacts;
 mod device;
 mod identity;
 mod records;
+mod sent_places;
 mod tails;
 mod uploads;
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use muster_fleet_mqtt::messages::Status;
-use muster_types::attempt::Handle;
+use muster_types::attempt::{Handle, Observation};
 use serde::{Deserialize, Serialize};
 
 /// How long it is remembered that an attempt was forgotten.
@@ -32,6 +32,13 @@ pub struct Record {
     pub reports: Vec<Status>,
     /// Nothing more will be said.
     pub ended: bool,
+}
+
+impl Record {
+    /// Whether it was said that it runs.
+    pub fn has_started(&self) -> bool {
+        self.reports.iter().any(|report| matches!(report.observation, Some(Observation::Started)))
+    }
 }
 
 /// All attempts.

@@ -15,6 +15,8 @@ use muster_runtime_process::LiveLogs;
 use muster_types::attempt::Handle;
 use tokio::sync::mpsc;
 
+use crate::sent_places::{Places, SentPlaces};
+
 /// Between two looks at what attempts wrote.
 const TICK: Duration = Duration::from_millis(200);
 /// Pieces in a row after which others have their turn.
@@ -24,14 +26,14 @@ const TURN: usize = 16;
 #[derive(Debug)]
 pub enum Upload {
     /// The logs of an attempt are sent from these places on, by container.
-    Follow(Handle, BTreeMap<String, u64>),
+    Follow(Handle, Places),
     /// An attempt ended: what is left is sent, then that is said.
     Finish(Handle),
 }
 
 struct Followed {
     /// Up to where each container's log was sent.
-    sent: BTreeMap<String, u64>,
+    sent: Places,
     ended: bool,
 }
 
@@ -41,6 +43,7 @@ pub async fn upload(
     topics: Topics,
     connection: Connection,
     logs: LiveLogs,
+    places: SentPlaces,
     mut told: mpsc::UnboundedReceiver<Upload>,
     done: mpsc::UnboundedSender<Handle>,
 ) {
@@ -65,8 +68,14 @@ pub async fn upload(
         for handle in handles {
             let Some(attempt) = followed.get_mut(&handle) else { continue };
             let topic = topics.log(&robot, &handle.task);
-            if send_some(&handle, attempt, &topic, &connection, &logs).await && attempt.ended {
+            let before = attempt.sent.clone();
+            let is_all = send_some(&handle, attempt, &topic, &connection, &logs).await;
+            if attempt.sent != before {
+                places.put(&handle, &attempt.sent);
+            }
+            if is_all && attempt.ended {
                 followed.remove(&handle);
+                places.forget(&handle);
                 drop(done.send(handle));
             }
         }

@@ -1,13 +1,17 @@
 //! The agent as a program: what it says when it cannot begin.
 
+use std::path::Path;
 use std::process::{Command, Output};
 
 fn agent(arguments: &[&str]) -> Output {
-    let dir = tempfile::tempdir().expect("a temporary directory can be made");
+    agent_in(tempfile::tempdir().expect("a temporary directory can be made").path(), arguments)
+}
+
+fn agent_in(dir: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_muster-agent"))
         .args(arguments)
         .arg("--work-dir")
-        .arg(dir.path())
+        .arg(dir)
         .env_remove("MUSTER_JOIN_TOKEN")
         .output()
         .expect("the agent can be started")
@@ -31,4 +35,14 @@ fn what_cannot_be_right_is_refused_with_the_flag_to_change() {
     assert!(complaint(&["--robot-id", "r1", "--broker", "http://x"]).contains("mqtt://HOST:PORT"));
     assert!(complaint(&["--robot-id", "r1", "--label", "zone"]).contains("NAME=VALUE"));
     assert!(complaint(&["--robot-id", "r1", "--ca-file", "/no/such/file"]).contains("/no/such/file"));
+}
+
+#[test]
+fn one_agent_at_a_time_works_in_a_directory() {
+    let dir = tempfile::tempdir().expect("a temporary directory can be made");
+    let held = std::fs::File::create(dir.path().join("lock")).expect("a file can be made");
+    held.lock().expect("it is free");
+    let output = agent_in(dir.path(), &["--robot-id", "r1", "--token", "t"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("another agent works in"), "{said}");
 }

@@ -165,6 +165,18 @@ pub enum Command {
     /// Copy what a server keeps to another store, such as from a file to PostgreSQL
     #[command(subcommand, after_help = examples::STORE)]
     Store(StoreCommand),
+    /// Write everything a server keeps into one file, while it works; for admins
+    #[command(after_help = examples::BACKUP)]
+    Backup {
+        /// The file, which is not there yet
+        file: PathBuf,
+    },
+    /// Make a data directory of a backup
+    #[command(after_help = examples::BACKUP)]
+    Restore {
+        /// The backup
+        file: PathBuf,
+    },
     /// Show, approve and drain the robots of the fleet, and make the tokens they join with
     #[command(subcommand, after_help = examples::ROBOT)]
     Robot(RobotCommand),
@@ -274,14 +286,14 @@ pub struct UpArgs {
     /// Serve plain HTTP on any address: everybody on the network can read tokens
     #[arg(long)]
     pub insecure_http: bool,
-    /// What this server does: api, engine, relay, web, responder. A responder alone keeps jobs on the server that --server or
+    /// What this server does: api, engine, bridge, relay, web, responder. A responder alone keeps jobs on the server that --server or
     /// a kubeconfig names
     #[arg(
         long,
         value_name = "ROLE",
         env = "MUSTER_ROLES",
         value_delimiter = ',',
-        default_value = "api,engine,relay,web"
+        default_value = "api,engine,bridge,relay,web"
     )]
     pub roles: Vec<ServerRole>,
     #[command(flatten)]
@@ -311,6 +323,8 @@ pub enum ServerRole {
     Api,
     /// Start and watch tasks
     Engine,
+    /// Listen to robots
+    Bridge,
     /// Tell event sinks about changes
     Relay,
     /// Show what happens in a browser, under /ui

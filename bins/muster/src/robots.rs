@@ -14,8 +14,8 @@ use muster_engine::fleet;
 use muster_engine::settings::Robots;
 use muster_fleet::liveness;
 use muster_fleet_mqtt::{
-    BrokerSettings, BrokerUrl, Credentials, EmbeddedBroker, JoinCheck, Login, RobotRuntime, RobotSettings,
-    Topics, trust_file,
+    BrokerSettings, BrokerUrl, Credentials, EmbeddedBroker, JoinCheck, Link, Login, Reception,
+    ReceptionSettings, RobotRuntime, RobotSettings, Topics, trust_file,
 };
 use muster_ports::clock::{Clock, SystemClock};
 use muster_ports::logs::Logs;
@@ -49,35 +49,74 @@ pub struct RobotPart {
     pub url: String,
     runtime: RobotRuntime,
     facts: Option<UnboundedReceiver<Fact>>,
-    bridge: Pin<Box<dyn Future<Output = ()> + Send>>,
-    broker: Option<EmbeddedBroker>,
+    desk: Pin<Box<dyn Future<Output = ()> + Send>>,
+    own: Option<OwnBroker>,
     liveness: liveness::Settings,
     store: Store,
     clock: Arc<dyn Clock>,
 }
 
-impl RobotPart {
-    /// Makes it, and starts the broker if it is ours. A broker of somebody else's is not asked yet: it may be away. Nothing if
-    /// nobody asked for a broker and there can be none: the rest of the server does not need it.
-    pub async fn prepare(
-        data: &DataDir,
-        args: &RobotArgs,
-        up: Option<&UpArgs>,
-        queue: &QueueArgs,
-        store: Store,
-        clock: Arc<dyn Clock>,
-    ) -> anyhow::Result<Option<Self>> {
-        let tokens = Tokens::new(store.clone());
+/// The broker that is part of the server, and who hears robots there: nobody else can.
+struct OwnBroker {
+    broker: EmbeddedBroker,
+    reception: Reception,
+}
+
+/// What a server needs to hear robots.
+pub struct Ears<'a> {
+    pub data: &'a DataDir,
+    pub args: &'a RobotArgs,
+    pub store: Store,
+    pub clock: Arc<dyn Clock>,
+    pub telemetry: Telemetry,
+}
+
+impl Ears<'_> {
+    /// Who hears robots at a broker of somebody else's, and where that is. It is not asked yet: it may be away.
+    pub fn at(self, url: &str) -> anyhow::Result<(Reception, String)> {
+        let reach = outside_broker(self.data, self.args, url)?;
+        let (credentials, topics) = (self.credentials(), Topics::new(&self.args.mqtt_prefix));
+        let link = reach.link(topics, &self.args.robot_namespace);
+        Ok((self.reception(link, credentials), reach.url))
+    }
+
+    fn credentials(&self) -> Credentials {
+        let tokens = Tokens::new(self.store.clone());
         let join: JoinCheck = Arc::new(move |secret| {
             tokens.authenticate(secret, &SystemClock).is_some_and(|user| user.role == Role::Robot)
         });
-        let credentials = Credentials::new(store.clone(), &args.robot_namespace, join);
+        Credentials::new(self.store.clone(), &self.args.robot_namespace, join)
+    }
+
+    fn reception(self, link: Link, credentials: Credentials) -> Reception {
+        let settings = ReceptionSettings {
+            write_every: WRITE_EVERY.min(self.args.robot_offline_after.as_std() / 4),
+            writes_per_second: WRITES_PER_SECOND,
+        };
+        Reception::new(link, settings, self.store, self.clock, credentials, self.telemetry)
+    }
+}
+
+impl RobotPart {
+    /// Makes it, and starts the broker if it is ours. Nothing if nobody asked for a broker and there can be none: the rest of the
+    /// server does not need it.
+    pub async fn prepare(
+        ears: Ears<'_>,
+        up: Option<&UpArgs>,
+        queue: &QueueArgs,
+    ) -> anyhow::Result<Option<Self>> {
+        let Ears { data, args, .. } = ears;
+        let (store, clock) = (ears.store.clone(), ears.clock.clone());
         let topics = Topics::new(&args.mqtt_prefix);
-        let (broker, reach) = if let Some(url) = &args.mqtt_url {
+        let (own, reach) = if let Some(url) = &args.mqtt_url {
             (None, outside_broker(data, args, url)?)
         } else {
+            let credentials = ears.credentials();
             match own_broker(data, args, up, &topics, credentials.clone()).await {
-                Ok((broker, reach)) => (Some(broker), reach),
+                Ok((broker, reach)) => {
+                    let link = reach.link(topics.clone(), &args.robot_namespace);
+                    (Some(OwnBroker { broker, reception: ears.reception(link, credentials) }), reach)
+                }
                 Err(error) if args.mqtt_listen.is_some() => return Err(error),
                 Err(error) => {
                     tracing::warn!("there is no broker for robots: {error:#}");
@@ -85,26 +124,17 @@ impl RobotPart {
                 }
             }
         };
-        let settings = RobotSettings {
-            broker: reach.broker,
-            login: reach.login,
-            trust: reach.trust,
-            topics,
-            namespace: args.robot_namespace.clone(),
-            root: data.folder("robots")?,
-            log_max_bytes: queue.log_max.value(),
-            write_every: WRITE_EVERY.min(args.robot_offline_after.as_std() / 4),
-            writes_per_second: WRITES_PER_SECOND,
-        };
-        let (runtime, facts, bridge) = RobotRuntime::new(settings, store.clone(), clock.clone(), credentials);
+        let settings = RobotSettings { root: data.folder("robots")?, log_max_bytes: queue.log_max.value() };
+        let link = reach.link(topics, &args.robot_namespace);
+        let (runtime, facts, desk) = RobotRuntime::new(link, settings, store.clone(), clock.clone());
         let liveness = liveness::Settings {
             offline_after: i64::try_from(args.robot_offline_after.as_secs()).unwrap_or(i64::MAX),
             approve: args.robot_approval == Approval::Automatic,
             max_robots: args.max_robots,
         };
         let settings = Robots { url: args.robot_url.clone().unwrap_or_default() };
-        let (facts, bridge) = (Some(facts), Box::pin(bridge));
-        Ok(Some(Self { settings, url: reach.url, runtime, facts, bridge, broker, liveness, store, clock }))
+        let (facts, desk) = (Some(facts), Box::pin(desk));
+        Ok(Some(Self { settings, url: reach.url, runtime, facts, desk, own, liveness, store, clock }))
     }
 
     /// Its logs.
@@ -120,21 +150,31 @@ impl RobotPart {
     /// Starts what forwards and what judges robots. To be called once the engine has taken over what was there before.
     pub fn start(self, loops: &mut JoinSet<()>, telemetry: Telemetry) {
         loops.spawn(fleet::run(self.store, self.clock, self.liveness, telemetry));
-        let (bridge, broker) = (self.bridge, self.broker);
-        loops.spawn(async move {
-            bridge.await;
-            drop(broker);
-        });
+        loops.spawn(self.desk);
+        if let Some(OwnBroker { broker, reception }) = self.own {
+            loops.spawn(async move {
+                reception.run().await;
+                drop(broker);
+            });
+        }
     }
 }
 
-/// How the bridge reaches a broker.
+/// How the server reaches a broker.
 struct Reach {
     broker: BrokerUrl,
     login: Login,
     trust: Option<Arc<rustls::ClientConfig>>,
     /// For people.
     url: String,
+}
+
+impl Reach {
+    fn link(&self, topics: Topics, namespace: &str) -> Link {
+        let Self { broker, login, trust, .. } = self;
+        let (broker, login, trust) = (broker.clone(), login.clone(), trust.clone());
+        Link { broker, login, trust, topics, namespace: namespace.to_owned() }
+    }
 }
 
 fn outside_broker(data: &DataDir, args: &RobotArgs, url: &str) -> anyhow::Result<Reach> {
@@ -146,8 +186,8 @@ fn outside_broker(data: &DataDir, args: &RobotArgs, url: &str) -> anyhow::Result
     Ok(Reach { broker, login, trust, url })
 }
 
-/// The bridge under a name of its own: of two clients with one name a broker keeps the later, and another server may use the same
-/// broker. The name stays, because the broker keeps for it what comes while the server is away.
+/// The bridge under a name of its own: of two clients with one name a broker keeps the later, and other servers use the same
+/// broker. The name stays, so that the next start takes the place of one that the broker does not know to be gone.
 fn bridge_client(file: &Path) -> anyhow::Result<String> {
     if let Ok(name) = fs::read_to_string(file) {
         return Ok(name);

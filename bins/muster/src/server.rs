@@ -27,7 +27,7 @@ use muster_runtime_kube::ConnectError;
 use muster_types::Millis;
 use muster_web::console::Console;
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::behind::Behind;
 use crate::cli::{LimitArgs, PodArgs, QueueArgs, ResourceArgs, RobotArgs, StoreArgs, TraceArgs, UpArgs};
@@ -36,6 +36,7 @@ use crate::files_choice;
 use crate::hands::Hands;
 use crate::leading::lead;
 use crate::relay_env::RelayEnv;
+use crate::robots::Ears;
 use crate::store_choice;
 use crate::work::{Reach, Work, Working};
 
@@ -55,6 +56,8 @@ pub struct Options<'a> {
     pub limits: &'a LimitArgs,
     /// Whether it runs tasks.
     pub engine: Option<EngineOptions>,
+    /// Whether it hears robots at a broker of somebody else's. At its own it does where it runs tasks.
+    pub bridge: Option<&'a RobotArgs>,
     /// Whether it tells event sinks about changes, and of which cluster.
     pub relay: Option<RelayOptions>,
     /// Whether people can look at it in a browser.
@@ -123,8 +126,8 @@ impl EngineOptions {
 
     /// Robots too, if that is asked for.
     #[must_use]
-    pub fn with_robots(self, robots: &RobotArgs) -> Self {
-        Self { robots: robots.wanted().then(|| robots.clone()), ..self }
+    pub fn with_robots(self, robots: Option<&RobotArgs>) -> Self {
+        Self { robots: robots.cloned(), ..self }
     }
 
     /// Where traces are sent.
@@ -161,6 +164,8 @@ pub struct Server {
     shutdown: Shutdown,
     serving: JoinHandle<()>,
     doing: Doing,
+    /// What hears robots. It ends with this.
+    _hearing: JoinSet<()>,
 }
 
 /// Who does what one server does alone.
@@ -228,6 +233,15 @@ impl Server {
         let api = Api::new(registry, store.clone(), clock.clone(), settings, shutdown.clone(), parts);
         let admin = write_access(data, &api, &admin_name, &url, ca.as_deref()).await?;
         let mut robots = None;
+        let mut hearing = JoinSet::new();
+        if let Some(args) = options.bridge
+            && let Some(broker) = &args.mqtt_url
+        {
+            let (store, clock, telemetry) = (store.clone(), clock.clone(), work.telemetry.clone());
+            let (reception, url) = Ears { data, args, store, clock, telemetry }.at(broker)?;
+            hearing.spawn(reception.run());
+            robots = Some(url);
+        }
         let doing = if store.is_shared() {
             let holder = format!("{url} {}", random_word()?);
             let (name, lease) = ("leader".to_owned(), options.store.lease.as_std());
@@ -235,11 +249,11 @@ impl Server {
             Doing::Elected(tokio::spawn(lead(candidate, work)))
         } else {
             let working = work.start(&store).await?;
-            robots.clone_from(&working.robots);
+            robots = working.robots.clone().or(robots);
             Doing::Alone(working)
         };
         let serving = tokio::spawn(serve(api, listener, listening, shutdown.clone()));
-        Ok(Self { url, console, admin, store, robots, shutdown, serving, doing })
+        Ok(Self { url, console, admin, store, robots, shutdown, serving, doing, _hearing: hearing })
     }
 
     /// What asks it to stop.

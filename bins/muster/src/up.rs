@@ -77,7 +77,7 @@ async fn up(globals: &Globals, data: &DataDir, args: &UpArgs) -> anyhow::Result<
     let engine = runs_tasks.then(|| {
         EngineOptions::new(args.queue.clone(), EngineOptions::clean_env())
             .with_pods(&args.pods)
-            .with_robots(&args.robots)
+            .with_robots(args.robots.of_engine(&args.roles))
             .resources(args.resources.clone())
             .traces(args.traces.clone())
     });
@@ -86,8 +86,10 @@ async fn up(globals: &Globals, data: &DataDir, args: &UpArgs) -> anyhow::Result<
         .contains(&ServerRole::Relay)
         .then(|| RelayOptions { cluster_kubeconfig: cluster_of(&env, args), env: env.clone() });
     let web = args.roles.contains(&ServerRole::Web);
+    let bridge = args.robots.of_bridge(&args.roles)?;
     let (store, limits) = (&args.store, &args.limits);
-    let options = Options { listen: &args.listen, tls: Some(args), store, limits, engine, relay, web };
+    let options =
+        Options { listen: &args.listen, tls: Some(args), store, limits, engine, bridge, relay, web };
     let server = Server::start(data, &options).await?;
     stop_on_signals(server.shutdown())?;
     // Whoever runs tasks too has a broker for other things, perhaps.

@@ -45,7 +45,7 @@ use crate::data_dir::{DataDir, rewrite_private, server_url};
 use crate::hands::Hands;
 use crate::machine::Machine;
 use crate::pods::PodPart;
-use crate::robots::RobotPart;
+use crate::robots::{Ears, RobotPart};
 use crate::server::{EngineOptions, RelayOptions};
 
 /// Everything that is needed to do it.
@@ -180,7 +180,8 @@ impl Work {
         let mut robots = match &wanted.robots {
             Some(args) => {
                 let (store, clock) = (store.clone(), self.clock.clone());
-                RobotPart::prepare(data, args, self.up.as_ref(), asked, store, clock).await?
+                let ears = Ears { data, args, store, clock, telemetry: self.telemetry.clone() };
+                RobotPart::prepare(ears, self.up.as_ref(), asked).await?
             }
             None => None,
         };

@@ -5,6 +5,7 @@
 //! longer than that are never committed ahead, and priority keeps its meaning.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use muster_ports::clock::Millis;
 use muster_ports::runtime::{Fact, Handle, Observation};
@@ -13,6 +14,8 @@ use muster_ports::runtime::{Fact, Handle, Observation};
 const ROUND_TRIP: f64 = 25.0;
 /// Weight of one attempt in the average.
 const WEIGHT: f64 = 0.1;
+/// Longest rest, in milliseconds.
+const REST: f64 = 5.0;
 /// Most attempts that wait for one slot.
 const MOST: f64 = 32.0;
 
@@ -54,6 +57,16 @@ impl Pace {
         let each = self.average.map_or(0.0, |average| (ROUND_TRIP / average.max(1.0)).min(MOST));
         (f64::from(slots) * each) as u32
     }
+
+    /// How long a runtime with these slots does without news while so many attempts wait at it. What happens meanwhile is
+    /// dealt with and written at once, and half of what waits is left when the rest is over.
+    pub fn rest(&self, slots: u32, waiting: u32) -> Duration {
+        let each = self.average.map_or(0.0, |average| average.max(1.0));
+        let supply = each * f64::from(waiting) / f64::from(slots.max(1));
+        // Timers know no less than a millisecond.
+        let rest = if supply < 2.0 { 0.0 } else { (supply / 2.0).min(REST) };
+        Duration::from_secs_f64(rest / 1000.0)
+    }
 }
 
 #[cfg(test)]
@@ -80,6 +93,16 @@ mod tests {
         assert_eq!(pace(1).ahead(2), 50);
         assert_eq!(pace(0).ahead(2), 50);
         assert_eq!(pace(5).ahead(2), 10);
+    }
+
+    #[test]
+    fn the_engine_rests_only_while_enough_waits_at_the_runtime() {
+        assert_eq!(pace(1).rest(2, 50), Duration::from_millis(5));
+        assert_eq!(pace(1).rest(2, 8), Duration::from_millis(2));
+        assert_eq!(pace(1).rest(2, 3), Duration::ZERO);
+        assert_eq!(pace(1).rest(2, 0), Duration::ZERO);
+        assert_eq!(Pace::default().rest(2, 50), Duration::ZERO);
+        assert_eq!(pace(200).rest(0, 1), Duration::from_millis(5));
     }
 
     #[test]

@@ -28,8 +28,9 @@ use muster_tasks::brief::{Brief, ROBOT_FINALIZER, is_held_by_robot};
 use muster_tasks::capacity::Capacity;
 use muster_tasks::guard::PodGuard;
 use muster_tasks::plan::{Decision, Plan};
-use muster_tasks::progress;
-use muster_tasks::reap::{Life, Reap};
+use muster_tasks::progress::{self, highest_attempt};
+use muster_tasks::reap::{Life, Reap, retention};
+use muster_tasks::reconcile;
 use muster_tasks::view::{TaskView, parse_uid, state_of};
 use muster_types::Task;
 use muster_types::explanation::Explanation;
@@ -246,6 +247,13 @@ impl Engine {
         Ok(at_once.into_iter().chain(started).chain(due).min())
     }
 
+    /// How long nothing is lost by not looking: what waits at the runtime is enough to go on with.
+    pub fn rest(&mut self) -> Duration {
+        let slots = self.settings.processes.slots;
+        let waiting = self.board.taken(RuntimeName::Process).saturating_sub(slots);
+        self.pace.rest(slots, waiting)
+    }
+
     fn apply_asked(&mut self, edits: &mut Edits, now: Millis) {
         for path in std::mem::take(&mut self.asked) {
             let Some(edit) = edits.edit(&path) else { continue };
@@ -268,7 +276,7 @@ impl Engine {
             let done = if wants_end {
                 let deleted = task.metadata.deletion_timestamp.is_some();
                 let why = if deleted { Stopping::Deleted } else { Stopping::Canceled };
-                end(edit, &self.settings, |task| progress::request_stop(task, why, None, now))
+                end(edit, &self.settings, now, |task| progress::request_stop(task, why, None, now))
             } else if task.status.state.is_none() && !task.spec.suspend {
                 progress::submit(task, now).is_ok()
             } else {
@@ -304,7 +312,7 @@ impl Engine {
             }
             match due.map(|(_, what)| what) {
                 Some(Reap::Expire) => {
-                    if end(edit, &self.settings, |task| progress::expire(task, now)) {
+                    if end(edit, &self.settings, now, |task| progress::expire(task, now)) {
                         edit.mark();
                     }
                     if let Some(view) = TaskView::of(&edit.task, path) {
@@ -313,7 +321,8 @@ impl Engine {
                 }
                 Some(Reap::Release) => {
                     progress::release(&mut edit.task, now);
-                    let (task, attempts) = (edit.task.metadata.uid.clone(), edit.task.status.attempt);
+                    let (task, attempts) =
+                        (edit.task.metadata.uid.clone(), highest_attempt(&edit.task.status));
                     edit.actions.push(Action::Files(Order::Forget { task, attempts }));
                     edit.mark();
                 }
@@ -334,21 +343,22 @@ impl Engine {
             let path = task.path.clone();
             let Some(edit) = edits.edit(&path) else {
                 self.board.forget(task.uid);
-                self.robots.fleet.release(task.uid);
+                self.robots.forget(task.uid, &path);
                 continue;
             };
             edit.turn = turn;
             let outcome = match decision {
                 Decision::Hold { hold, .. } => progress::write_hold(&mut edit.task, hold, now),
                 Decision::Preempt { by, .. } => {
-                    end(edit, &self.settings, |task| {
+                    end(edit, &self.settings, now, |task| {
                         progress::request_stop(task, Stopping::Preempted, Some(by), now)
                     });
                     Ok(())
                 }
                 Decision::Start { lent, robot, .. } => {
                     let chosen = Chosen { lent: lent.as_ref(), robot: robot.as_deref() };
-                    let traceparent = self.spans.traceparent(&edit.task, edit.task.status.attempt + 1);
+                    let next = highest_attempt(&edit.task.status) + 1;
+                    let traceparent = self.spans.traceparent(&edit.task, next);
                     let place = Place { settings: &self.settings, catalogs: &self.catalogs, traceparent };
                     let started = start(&place, &mut edit.task, chosen, now);
                     started.map(|action| edit.actions.extend(action))
@@ -474,6 +484,7 @@ fn is_let_go(task: &Task) -> bool {
 fn end(
     edit: &mut Edit,
     settings: &Settings,
+    now: Millis,
     request: impl FnOnce(&mut Task) -> Result<(), muster_tasks::lifecycle::Refused>,
 ) -> bool {
     if edit.task.status.stopping.is_some() || request(&mut edit.task).is_err() {
@@ -483,7 +494,22 @@ fn end(
         let grace = edit.task.spec.kill_timeout.map_or(settings.kill_timeout, muster_types::Duration::as_std);
         edit.actions.push(Action::Stop(handle_of(&edit.task), grace));
     }
+    give_up_original(edit, settings, "its task is to end", now);
     true
+}
+
+/// An attempt that might have come back is not awaited any more: it is told to end when its robot is back.
+fn give_up_original(edit: &mut Edit, settings: &Settings, why: &str, now: Millis) {
+    if let Some(original) = reconcile::give_up_original(&mut edit.task, why, now) {
+        stop_copy(edit, settings, original);
+    }
+}
+
+/// A copy of a task that nobody wants is ended; what it left has the time of any other.
+fn stop_copy(edit: &mut Edit, settings: &Settings, copy: Handle) {
+    let grace = edit.task.spec.kill_timeout.map_or(settings.kill_timeout, muster_types::Duration::as_std);
+    let seconds = retention(&edit.task, false, &settings.reap);
+    edit.actions.extend([Action::Stop(copy.clone(), grace), Action::Keep(copy, seconds)]);
 }
 
 fn read(json: &[u8]) -> Option<Task> {

@@ -25,13 +25,16 @@ pub async fn run(
             Err(WatchError::Closed) => return,
             Err(error) => return tracing::error!(%error, "the engine cannot follow the store"),
         };
+        let rest = engine.rest();
+        if !rest.is_zero() {
+            tokio::time::sleep(rest).await;
+        }
         tokio::select! {
             fact = facts.recv() => match fact {
                 Some(fact) => {
                     engine.report(fact);
-                    while let Ok(fact) = facts.try_recv() {
-                        engine.report(fact);
-                    }
+                    // The next look sees all that changed, its own last changes among it.
+                    wake.clear();
                 }
                 None => return,
             },
@@ -44,6 +47,9 @@ pub async fn run(
                 Err(WatchError::Closed) => return,
                 Err(error) => return tracing::error!(%error, "the engine cannot follow the store"),
             },
+        }
+        while let Ok(fact) = facts.try_recv() {
+            engine.report(fact);
         }
     }
 }

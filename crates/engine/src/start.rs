@@ -7,13 +7,13 @@ use muster_ports::runtime::Launch;
 use muster_tasks::brief::{ROBOT_FINALIZER, is_held_by_robot};
 use muster_tasks::lifecycle::Refused;
 use muster_tasks::plan::Lent;
-use muster_tasks::progress;
+use muster_tasks::progress::{self, highest_attempt};
 use muster_tasks::render::{Contract, Order, RenderError, render_attempt};
 use muster_tasks::select::Selection;
-use muster_tasks::view::robot_of;
+use muster_tasks::view::{awaited_robot, robot_of};
 use muster_types::Task;
 use muster_types::robot_launch::RobotLaunch;
-use muster_types::task::Runtime;
+use muster_types::task::{Driver, Runtime};
 
 use crate::catalogs::Catalogs;
 use crate::edits::Action;
@@ -63,7 +63,7 @@ pub fn start(
     };
     let addon = selection.addon.map(|addon| addon.metadata.name.as_str());
     let extensions: Vec<_> = selection.extensions.iter().map(|it| it.metadata.name.clone()).collect();
-    match render(place, &selection, task, task.status.attempt + 1, chosen.robot) {
+    match render(place, &selection, task, highest_attempt(&task.status) + 1, chosen.robot) {
         Ok(launch) => {
             let handle = progress::begin_attempt(task, chosen.lent, addon, &extensions, now)?;
             let runtime = runtime_of(settings, task.spec.stated_runtime());
@@ -87,6 +87,13 @@ pub fn start(
 pub fn render_again(place: &Place<'_>, task: &Task) -> Option<Launch> {
     let selection = place.catalogs.select(task).ok()?;
     render(place, &selection, task, task.status.attempt, robot_of(task).as_deref()).ok()
+}
+
+/// The attempt of a task that counted as lost and may come back, once more.
+pub fn render_awaited(place: &Place<'_>, task: &Task) -> Option<Launch> {
+    let (attempt, robot) = (task.status.original?, awaited_robot(task)?);
+    let selection = place.catalogs.select(task).ok()?;
+    render(place, &selection, task, attempt, Some(&robot)).ok()
 }
 
 /// Where a task runs.
@@ -113,10 +120,13 @@ fn render(
         (None, None) => [&*own, &*own, &*cache],
     };
     let token = settings.mint.token(task, attempt);
+    let runs_image = task.spec.driver.and_then(Driver::image_driver).is_some();
     let base_env: &[_] = match (pods, robots) {
         (Some(pods), _) => &pods.base_env,
         // A robot has its own.
         (None, Some(_)) => &[],
+        // So has an image.
+        (None, None) if runs_image => &[],
         (None, None) => &settings.base_env,
     };
     let base_env = match &place.traceparent {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use muster_ports::clock::{Clock, Millis};
 use muster_ports::store::{Store, Watch, WatchError, WatchScope};
 
@@ -23,6 +24,12 @@ impl Wake {
     pub fn new(store: Store, clock: Arc<dyn Clock>) -> Result<Self, WatchError> {
         let watch = store.watch(WatchScope::All, store.revision())?;
         Ok(Self { store, clock, watch })
+    }
+
+    /// Takes the changes there are for seen: whoever calls this is about to look.
+    pub fn clear(&mut self) {
+        // That it fell behind, or that the store closed, is found out by the next wait.
+        drop(self.watch.next(CHANGES).now_or_never());
     }
 
     /// Returns when there is a reason to look. Cancel-safe: what happened meanwhile wakes the next call.

@@ -15,6 +15,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_pro
 use crate::cgroup::Group;
 use crate::course::{Course, Exit, Order};
 use crate::log_writer::{LogError, LogWriter};
+use crate::removal::Removal;
 use crate::spawn::Spawned;
 use crate::start_failure::StartFailure;
 
@@ -27,6 +28,8 @@ pub(crate) struct Attempt {
     pub(crate) handle: Handle,
     pub(crate) course: Course,
     programs: Vec<Program>,
+    /// Its program is being started by another thread.
+    pub(crate) starting: bool,
     /// Set if a container could not be started: the others are killed and this is reported.
     pub(crate) failure: Option<StartFailure>,
     pub(crate) group: Option<Group>,
@@ -35,6 +38,8 @@ pub(crate) struct Attempt {
     /// The deadline it has in the table of timers.
     pub(crate) armed: Option<Instant>,
     leader_ended: Option<Millis>,
+    /// Containers of docker or podman that are to be removed.
+    pub(crate) removal: Option<Removal>,
 }
 
 /// The program of one container.
@@ -57,11 +62,13 @@ impl Attempt {
             handle,
             course,
             programs: Vec::new(),
+            starting: false,
             failure: None,
             group,
             start_ticks,
             armed: None,
             leader_ended: None,
+            removal: None,
         }
     }
 
@@ -156,6 +163,9 @@ impl Attempt {
     pub(crate) fn observe_time(&mut self, now: Instant, wall: Millis, buffer: &mut [u8]) {
         let order = self.course.observe_time(now);
         self.carry_out(order);
+        if self.removal.as_ref().and_then(Removal::deadline).is_some_and(|at| at <= now) {
+            self.end_removal();
+        }
         for index in 0..self.programs.len() {
             if self.programs[index].give_up_at.is_some_and(|at| at <= now) {
                 self.observe_output(index, now, wall, buffer);
@@ -168,12 +178,28 @@ impl Attempt {
     /// When [`Attempt::observe_time`] has something to do.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let give_up = self.programs.iter().filter_map(|program| program.give_up_at);
-        give_up.chain(self.course.deadline()).min()
+        let removal = self.removal.as_ref().and_then(Removal::deadline);
+        give_up.chain(self.course.deadline()).chain(removal).min()
+    }
+
+    /// Whether any of its programs was started.
+    pub(crate) fn has_programs(&self) -> bool {
+        !self.programs.is_empty()
+    }
+
+    /// The client that removes its containers has ended, or takes too long.
+    pub(crate) fn end_removal(&mut self) {
+        if let Some(Removal::UnderWay(removing)) =
+            self.removal.take_if(|it| matches!(it, Removal::UnderWay(_)))
+        {
+            removing.end();
+        }
     }
 
     /// Whether nothing of it runs and all its output was taken.
     pub(crate) fn is_over(&self) -> bool {
-        self.programs.iter().all(|program| program.process.is_none() && program.output.is_none())
+        !self.starting
+            && self.programs.iter().all(|program| program.process.is_none() && program.output.is_none())
     }
 
     /// How it ended, once it is over. Its logs are complete when this returns.

@@ -189,7 +189,7 @@ impl AttemptDirs {
     }
 }
 
-fn checked_name(handle: &Handle) -> Result<String, DirError> {
+pub(crate) fn checked_name(handle: &Handle) -> Result<String, DirError> {
     let name = handle.to_string();
     if is_file_name(&name) { Ok(name) } else { Err(DirError::BadName(name)) }
 }
@@ -201,7 +201,7 @@ fn parse_handle(name: &str) -> Option<Handle> {
     (is_file_name(name) && handle.to_string() == name).then_some(handle)
 }
 
-fn open_dir(at: impl AsFd, name: &Path) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_dir(at: impl AsFd, name: &Path) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(
         at,
         name,

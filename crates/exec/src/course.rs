@@ -13,6 +13,8 @@ use muster_types::attempt::{Cause, ContainerEnding};
 
 /// A grace longer than this is as good as this.
 const FOR_EVER: Duration = Duration::from_hours(100 * 365 * 24);
+/// Why an attempt that may not run unseen was ended.
+const UNSEEN: &str = "the server was away for too long";
 
 /// How one program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +60,10 @@ pub(crate) struct Course {
     members: Vec<Member>,
     kill_timeout: Duration,
     leftover_grace: Duration,
+    /// It may run unseen for this long.
+    unseen: Option<Duration>,
+    /// Since when nobody sees it.
+    silent_since: Option<Instant>,
 }
 
 impl Course {
@@ -76,7 +82,14 @@ impl Course {
             members: Vec::new(),
             kill_timeout,
             leftover_grace: leftover_grace.min(kill_timeout),
+            unseen: None,
+            silent_since: None,
         }
+    }
+
+    /// The same, which may run unseen only for so long.
+    pub(crate) fn unseen_at_most(self, unseen: Option<Duration>) -> Self {
+        Self { unseen, ..self }
     }
 
     /// A container of the attempt runs.
@@ -107,6 +120,25 @@ impl Course {
             }
             Phase::Ending { kill_at: None } | Phase::Over => None,
         }
+    }
+
+    /// What a container that joins late is to be told, because it was decided before.
+    pub(crate) fn order(&self) -> Option<Order> {
+        match self.phase {
+            Phase::Running { .. } | Phase::Over => None,
+            Phase::Ending { kill_at: Some(_) } => Some(Order::Ask),
+            Phase::Ending { kill_at: None } => Some(Order::Kill),
+        }
+    }
+
+    /// Nobody will come back for the attempt: it ends with its own grace.
+    pub(crate) fn give_up(&mut self, message: String, now: Instant) -> Option<Order> {
+        self.end(Cause::Stopped, Some(message), self.kill_timeout, now)
+    }
+
+    /// Nobody sees the attempt since then; or somebody does again.
+    pub(crate) fn observe_silence(&mut self, since: Option<Instant>) {
+        self.silent_since = since;
     }
 
     /// The log of the attempt can no longer be written. That counts even if its programs have ended meanwhile.
@@ -155,6 +187,9 @@ impl Course {
             Phase::Running { timeout_at: Some(at) } if at <= now => {
                 self.end(Cause::Timeout, None, self.kill_timeout, now)
             }
+            Phase::Running { .. } if self.unseen_until().is_some_and(|at| at <= now) => {
+                self.give_up(UNSEEN.to_owned(), now)
+            }
             Phase::Ending { kill_at: Some(at) } if at <= now => Some(self.kill()),
             Phase::Running { .. } | Phase::Ending { .. } | Phase::Over => None,
         }
@@ -163,10 +198,14 @@ impl Course {
     /// When [`Course::observe_time`] has something to say.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self.phase {
-            Phase::Running { timeout_at } => timeout_at,
+            Phase::Running { timeout_at } => timeout_at.into_iter().chain(self.unseen_until()).min(),
             Phase::Ending { kill_at } => kill_at,
             Phase::Over => None,
         }
+    }
+
+    fn unseen_until(&self) -> Option<Instant> {
+        self.silent_since?.checked_add(self.unseen?)
     }
 
     /// Whether a container has ended.
@@ -225,6 +264,30 @@ mod tests {
     fn shown(course: &Course) -> Vec<(i32, bool)> {
         let endings = course.endings([0, 0, 0]);
         endings.iter().map(|ending| (ending.exit_code, ending.killed_as_leftover)).collect()
+    }
+
+    #[test]
+    fn an_attempt_that_may_not_run_unseen_is_ended_when_nobody_saw_it_for_so_long() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let course = || {
+            let mut course = Course::new(start, Some(Duration::from_secs(100)), KILL_TIMEOUT, KILL_TIMEOUT)
+                .unseen_at_most(Some(Duration::from_secs(10)));
+            course.join("main".into());
+            course
+        };
+        let mut seen = course();
+        assert_eq!(seen.deadline(), Some(at(100)));
+        seen.observe_silence(Some(at(5)));
+        assert_eq!(seen.deadline(), Some(at(15)));
+        seen.observe_silence(None);
+        assert_eq!((seen.deadline(), seen.observe_time(at(15))), (Some(at(100)), None));
+        let mut unseen = course();
+        unseen.observe_silence(Some(at(5)));
+        assert_eq!(unseen.observe_time(at(14)), None);
+        assert_eq!(unseen.observe_time(at(15)), Some(Order::Ask));
+        assert_eq!(unseen.deadline(), Some(at(15) + KILL_TIMEOUT));
+        assert_eq!((unseen.cause(), unseen.take_message().as_deref()), (Cause::Stopped, Some(UNSEEN)));
     }
 
     #[test]

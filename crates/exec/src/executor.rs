@@ -1,4 +1,5 @@
-//! Runs attempts, on one thread and by events alone: it sleeps until a program writes, ends or runs out of time.
+//! Runs attempts, by events alone: it sleeps until a program writes, ends or runs out of time. All of that happens on one thread; while
+//! several run, others start programs for it.
 //!
 //! [`Executor::start`] and [`Executor::stop`] are asked for, [`Executor::poll`] waits and answers with facts. Every attempt
 //! that was asked for ends in exactly one of `StartFailed`, `Ended` and `Lost`, and only after nothing of its process groups
@@ -11,10 +12,13 @@
 //! No more run at a time than the settings allow. What is asked for beyond that waits in order and starts as soon as another
 //! has ended; stopping it while it waits ends it without containers, and without ever having started.
 
+mod deserted;
+mod images;
 mod starting;
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use muster_types::Millis;
@@ -28,14 +32,16 @@ use rustix::io::Errno;
 use crate::attempt::Attempt;
 use crate::attempt_dir::AttemptDirs;
 use crate::cgroup::{Cgroups, Group};
-use crate::course::Order;
+use crate::course::{Course, Order};
 use crate::household::{self, Household};
 use crate::program_path::FoundPrograms;
 use crate::settings::Settings;
 use crate::spares::Spares;
+use crate::spawner::Spawner;
 use crate::timers::Timers;
-use crate::token::Token;
+use crate::token::{REMOVAL, SPAWNER, Token};
 use crate::waiting::Waiting;
+use crate::when_deserted::WhenDeserted;
 
 /// A pipe holds this much.
 const BUFFER: usize = 64 << 10;
@@ -52,7 +58,9 @@ pub struct Executor {
     dirs: AttemptDirs,
     spares: Spares,
     epoll: OwnedFd,
-    null: OwnedFd,
+    null: Arc<OwnedFd>,
+    /// Made when more than one attempt runs.
+    spawner: Option<Spawner>,
     programs: FoundPrograms,
     buffer: Vec<u8>,
     events: Vec<epoll::Event>,
@@ -67,6 +75,8 @@ pub struct Executor {
     facts: Vec<Fact>,
     household: Option<Household>,
     cgroups: Cgroups,
+    /// Since when nobody is there to see attempts; none if somebody is, or need not be.
+    silent_since: Option<Instant>,
     /// Groups of attempts that ended, in which something is still dying.
     dying_groups: Vec<Group>,
     notices: Vec<String>,
@@ -87,11 +97,12 @@ impl Executor {
         let dirs = AttemptDirs::new(&settings.work_root);
         // If it cannot be made, every start will say so.
         dirs.prepare().ok();
-        Ok(Self {
+        let mut executor = Self {
             dirs,
             spares: Spares::default(),
             epoll,
-            null,
+            null: null.into(),
+            spawner: None,
             programs: FoundPrograms::default(),
             buffer: vec![0; BUFFER],
             events: Vec::with_capacity(EVENTS),
@@ -105,10 +116,15 @@ impl Executor {
             facts: Vec::new(),
             household,
             cgroups,
+            silent_since: None,
             dying_groups: Vec::new(),
             notices,
             settings,
-        })
+        };
+        if executor.settings.owns_process {
+            executor.sweep_containers();
+        }
+        Ok(executor)
     }
 
     /// What this machine does not allow, in words.
@@ -144,11 +160,15 @@ impl Executor {
             self.report(handle.clone(), Observation::Ended(Ending::before_start(wall_now())));
             return;
         }
-        let Some((id, attempt)) = self.ids.get(handle).and_then(|id| Some((*id, self.attempts.get_mut(id)?)))
-        else {
-            return;
-        };
-        let order = attempt.course.end(Cause::Stopped, None, grace, Instant::now());
+        if let Some(id) = self.ids.get(handle) {
+            self.order(*id, |course| course.end(Cause::Stopped, None, grace, Instant::now()));
+        }
+    }
+
+    /// Does to an attempt what its course then says.
+    fn order(&mut self, id: u64, decide: impl FnOnce(&mut Course) -> Option<Order>) {
+        let Some(attempt) = self.attempts.get_mut(&id) else { return };
+        let order = decide(&mut attempt.course);
         attempt.carry_out(order);
         self.settle(id);
     }
@@ -163,10 +183,16 @@ impl Executor {
         }
     }
 
-    /// Makes [`Executor::poll`] come back also when something else can be read, and say so by this name.
+    /// Makes [`Executor::poll`] come back also when something else can be read, and say so by this name, which is any but the
+    /// last one.
     pub fn watch(&mut self, other: impl AsFd, name: u16) -> io::Result<()> {
         let data = epoll::EventData::new_u64(Token::of_other(name));
         Ok(epoll::add(&self.epoll, other, data, epoll::EventFlags::IN)?)
+    }
+
+    /// No longer.
+    pub fn forget(&mut self, other: impl AsFd) -> io::Result<()> {
+        Ok(epoll::delete(&self.epoll, other)?)
     }
 
     /// The names of what else can be read, as the last [`Executor::poll`] found it.
@@ -187,6 +213,7 @@ impl Executor {
         for event in events.drain(..) {
             match Token::unpack(event.data.u64()) {
                 Ok(token) => self.observe(token),
+                Err(SPAWNER) => self.take_started(),
                 Err(other) => self.readable_others.push(other),
             }
             self.start_waiting();
@@ -217,7 +244,11 @@ impl Executor {
     /// Kills everything that runs and waits until it is gone, for a few seconds at most; forgets what waits for its start.
     /// Reports nothing.
     pub fn kill_all(&mut self) {
+        // That they end now says nothing about them: whoever asks is told that they are lost.
+        self.settings.when_deserted = WhenDeserted::End;
         self.waiting = Waiting::default();
+        self.take_back_starts();
+        self.finish_starts();
         for attempt in self.attempts.values() {
             attempt.carry_out(Some(Order::Kill));
             attempt.group.iter().for_each(Group::kill);
@@ -252,7 +283,12 @@ impl Executor {
         // What ended meanwhile may still have had events waiting.
         let Some(attempt) = self.attempts.get_mut(&id) else { return };
         let now = Instant::now();
-        if is_output {
+        if container == REMOVAL {
+            // What it says is of no interest.
+            if !is_output {
+                attempt.end_removal();
+            }
+        } else if is_output {
             attempt.observe_output(container, now, wall_now(), &mut self.buffer);
         } else {
             attempt.observe_exit(container, now, wall_now(), self.settings.drain_timeout, &mut self.buffer);
@@ -267,9 +303,12 @@ impl Executor {
                 self.settle(id);
             }
         }
-        if let Some(household) =
-            self.household.as_mut().filter(|own| own.deadline().is_some_and(|at| at <= now))
-        {
+        let is_due = |own: &Household| own.deadline().is_some_and(|at| at <= now);
+        if self.household.as_ref().is_some_and(is_due) {
+            // A program that nobody follows yet would be taken for an orphan.
+            self.finish_starts();
+        }
+        if let Some(household) = self.household.as_mut().filter(|own| is_due(own)) {
             let programs: BTreeSet<i32> = self.attempts.values().flat_map(Attempt::pids).collect();
             let oldest = self.attempts.values().map(|attempt| attempt.start_ticks).min();
             household.sweep(&programs, oldest);
@@ -281,6 +320,14 @@ impl Executor {
     fn settle(&mut self, id: u64) {
         let Some(attempt) = self.attempts.get_mut(&id) else { return };
         let over = attempt.is_over();
+        if over && attempt.removal.is_some() {
+            let is_under_way = self.begin_removal(id);
+            let Some(attempt) = self.attempts.get_mut(&id).filter(|_| is_under_way) else {
+                return self.settle(id);
+            };
+            let deadline = attempt.deadline();
+            return self.timers.rearm(id, &mut attempt.armed, deadline);
+        }
         let deadline = if over { None } else { attempt.deadline() };
         self.timers.rearm(id, &mut attempt.armed, deadline);
         if !over {
@@ -294,13 +341,14 @@ impl Executor {
         self.ids.remove(&handle);
         // Also what escaped from its process groups.
         attempt.group.iter().for_each(Group::kill);
-        let what = match attempt.failure.take() {
-            Some(failure) => {
-                // Nothing of it ran to its end: without its mark it can be started again.
-                self.dirs.remove(&handle).ok();
-                failure.into_observation()
-            }
-            None => Observation::Ended(attempt.finish(self.settings.sync_logs, Instant::now(), wall_now())),
+        let what = if let Some(failure) = attempt.failure.take() {
+            // Nothing of it ran to its end: without its mark it can be started again.
+            self.dirs.remove(&handle).ok();
+            failure.into_observation()
+        } else {
+            let ending = attempt.finish(self.settings.sync_logs, Instant::now(), wall_now());
+            self.keep_ending(&handle, &ending);
+            Observation::Ended(ending)
         };
         self.dying_groups.extend(attempt.group.take().filter(|group| !group.remove()));
         self.report(handle, what);

@@ -5,8 +5,11 @@
 //! whoever asked for it. Is not: a place for decisions about tasks. It does not retry, order or forget; it carries out and
 //! reports.
 //!
+//! What becomes of attempts when whoever asked for them is gone is a setting: they end, or they go on and are taken up by whoever
+//! comes next ([`WhenDeserted`]).
+//!
 //! An attempt has one directory `<work root>/<handle>/`: `work/` is where its programs run, `logs/<container>.log` is what
-//! they wrote. The directory is also the mark that the attempt was started: whoever finds it there starts nothing.
+//! they wrote, and `ended` is how it ended, where that is kept. The directory is also the mark that the attempt was started: whoever finds it there starts nothing.
 //!
 //! Start here: [`Executor`], then `course.rs` for the life of an attempt and `shepherd.rs` for the process around it.
 
@@ -21,22 +24,27 @@ mod ended_log;
 mod executor;
 mod frame;
 mod household;
+mod image_run;
+mod kept_ending;
 mod log_files;
 mod log_reader;
 mod log_times;
 mod log_writer;
 mod procfs;
 mod program_path;
+mod removal;
 mod remove_tree;
 mod settings;
 mod shepherd;
 mod spares;
 mod spawn;
+mod spawner;
 mod start_failure;
 mod timers;
 mod token;
 mod waiting;
 mod warden;
+mod when_deserted;
 
 pub use attempt_dir::{AttemptDirs, DirError};
 pub use ended_log::EndedLog;
@@ -46,5 +54,6 @@ pub use log_reader::{LogPart, ReadError};
 pub use log_times::TimedPlace;
 pub use procfs::{ProcessStat, boot_id, processes, stat_of};
 pub use settings::Settings;
-pub use shepherd::{Command, Report, shepherd_main};
-pub use warden::SHEPHERD_VARIABLE;
+pub use shepherd::{Command, Report, knock, shepherd_main};
+pub use warden::{SHEPHERD_VARIABLE, shepherd_value};
+pub use when_deserted::WhenDeserted;

@@ -4,80 +4,52 @@
 //! does, and when the other end of its socket is closed, for whatever reason, it kills everything at once and ends. The
 //! shepherd itself runs below a [warden](crate::warden), which does the same if the shepherd is killed.
 //!
+//! The agent of a robot wants the opposite ([`WhenDeserted::GoOn`]): its shepherd goes on with what runs, holds timeouts, keeps logs
+//! and how attempts ended, and leaves a [door](Door) open for the agent that comes next. It ends with its last attempt, and ends
+//! them all if nobody came for too long.
+//!
 //! The first message says how to work, then come orders; facts go back as they are seen.
 
+mod control;
+mod door;
+mod orders;
+
 use std::collections::VecDeque;
-use std::io::{self, Read, Write};
-use std::os::unix::net::UnixStream;
+use std::io;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use muster_types::attempt::{Fact, Handle, Launch};
+use muster_types::attempt::Fact;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use serde::{Deserialize, Serialize};
 
+use self::control::{Control, Stream};
+pub(crate) use self::door::Door;
+pub use self::door::knock;
+pub use self::orders::{Command, Report};
 use crate::executor::Executor;
-use crate::frame::{Decoder, encode};
 use crate::settings::Settings;
 use crate::warden::{self, Role};
+use crate::when_deserted::WhenDeserted;
 
-/// Attempts started between two looks at those that run.
+/// Attempts asked for between two looks at those that run.
 const STARTS_PER_TURN: usize = 8;
 /// Descriptors this process may have: three for each container.
 const DESCRIPTORS: u64 = 1 << 16;
-const READ: usize = 64 << 10;
 /// What the executor watches beside attempts.
 const CONTROL: u16 = 0;
 const WARDEN: u16 = 1;
-
-/// What a shepherd is told.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Command {
-    /// How to work. Comes first, and once.
-    Begin(Settings),
-    /// Start an attempt.
-    Start(Launch),
-    /// End an attempt.
-    Stop {
-        /// Which one.
-        handle: Handle,
-        /// Time between asking and killing.
-        grace: Duration,
-    },
-    /// End every attempt, and start none that waits.
-    StopAll {
-        /// Time between asking and killing.
-        grace: Duration,
-    },
-}
-
-/// What a shepherd says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Report {
-    /// It is ready.
-    Ready {
-        /// Its process.
-        shepherd: u32,
-    },
-    /// Something that the machine does not allow, in words.
-    Notice(String),
-    /// Something was seen.
-    Fact(Fact),
-    /// It cannot work, and ends.
-    Failed {
-        /// Why, for people.
-        message: String,
-    },
-}
+const DOOR: u16 = 2;
+/// Why attempts are ended that nobody came back for.
+const FORSAKEN: &str = "the agent was away for too long";
 
 /// The whole life of a shepherd, or of its warden: the program that is named as the shepherd calls this and ends with its
 /// answer. Takes over the process: its input is the socket, and whatever descends from it is killed at the end.
 pub fn shepherd_main() -> ExitCode {
     match Role::of_this_process() {
-        Role::Warden => warden::run(),
+        Role::Warden { stays } => warden::run(stays),
         Role::Shepherd { warden } => match run(warden) {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
@@ -85,180 +57,249 @@ pub fn shepherd_main() -> ExitCode {
     }
 }
 
-/// Works until the socket is closed or the warden is gone.
+/// Works until there is nothing more to do, or the warden is gone.
 fn run(warden: Option<OwnedFd>) -> io::Result<()> {
     rustix::thread::set_name(c"muster-shepherd").ok();
     raise_descriptor_limit();
-    let mut control = Control::take_over_input()?;
-    let mut shepherd: Option<Executor> = None;
-    let mut commands = VecDeque::new();
-    let mut facts = Vec::new();
-    let mut notices = 0;
     // Without a warden there is nobody to kill what is left if this process is killed.
     let warden = warden.ok_or_else(|| io::Error::other("the warden is gone"))?;
-    loop {
-        let turn = match &mut shepherd {
-            Some(executor) if control.out.is_empty() => Turn::follow(executor, &commands, &mut facts)?,
-            executor => Turn::wait(&control, executor.as_mut(), &warden, &commands, &mut facts)?,
-        };
-        if turn.warden_gone || (turn.control_readable && control.read(&mut commands)? == Stream::Closed) {
-            return Ok(());
-        }
-        for _ in 0..STARTS_PER_TURN {
-            let Some(command) = commands.pop_front() else { break };
-            match (command, &mut shepherd) {
-                (Command::Begin(settings), _) => shepherd = Some(control.begin(settings, &warden)?),
-                (Command::Start(launch), Some(executor)) => executor.start(launch),
-                (Command::Stop { handle, grace }, Some(executor)) => executor.stop(&handle, grace),
-                (Command::StopAll { grace }, Some(executor)) => executor.stop_all(grace),
-                (Command::Start(_) | Command::Stop { .. } | Command::StopAll { .. }, None) => {
-                    return Err(io::Error::other("an order before the settings"));
-                }
-            }
-        }
-        if let Some(executor) = &mut shepherd {
-            executor.take_facts(&mut facts);
-            for notice in executor.notices().iter().skip(notices) {
-                control.say(&Report::Notice(notice.clone()))?;
-            }
-            notices = executor.notices().len();
-        }
-        for fact in facts.drain(..) {
-            control.say(&Report::Fact(fact))?;
-        }
-        control.write()?;
-    }
-}
-
-/// What there is to do now, besides what the executor has done already.
-struct Turn {
-    control_readable: bool,
-    warden_gone: bool,
-}
-
-impl Turn {
-    /// Waits for everything at once.
-    fn follow(
-        executor: &mut Executor,
-        commands: &VecDeque<Command>,
-        facts: &mut Vec<Fact>,
-    ) -> io::Result<Self> {
-        let wait = if commands.is_empty() { None } else { Some(Duration::ZERO) };
-        executor.poll(wait, facts)?;
-        let others = executor.readable_others();
-        Ok(Self { control_readable: others.contains(&CONTROL), warden_gone: others.contains(&WARDEN) })
-    }
-
-    /// The same while there is no executor, or something that could not be written at once.
-    fn wait(
-        control: &Control,
-        executor: Option<&mut Executor>,
-        warden: &OwnedFd,
-        commands: &VecDeque<Command>,
-        facts: &mut Vec<Fact>,
-    ) -> io::Result<Self> {
-        let wait = match executor.as_ref().and_then(|executor| executor.deadline()) {
-            _ if !commands.is_empty() => Some(Duration::ZERO),
-            until => until.map(|at| at.saturating_duration_since(Instant::now())),
-        };
-        let timeout = wait.and_then(|wait| Timespec::try_from(wait).ok());
-        let for_control = if control.out.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
-        let mut fds = vec![PollFd::new(&control.socket, for_control), PollFd::new(warden, PollFlags::IN)];
-        fds.extend(executor.as_deref().map(|executor| PollFd::new(executor, PollFlags::IN)));
-        match poll(&mut fds, timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-        let readable = PollFlags::IN | PollFlags::HUP | PollFlags::ERR;
-        let turn = Self {
-            control_readable: fds[0].revents().intersects(readable),
-            warden_gone: fds[1].revents().intersects(readable),
-        };
-        drop(fds);
-        executor.map_or(Ok(()), |executor| executor.poll(Some(Duration::ZERO), facts))?;
-        Ok(turn)
-    }
+    let control = Some(Control::take_over_input()?);
+    let mut shepherd = Shepherd { warden, control, commands: VecDeque::new(), facts: Vec::new(), work: None };
+    while shepherd.turn()? == Next::Turn {}
+    Ok(())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stream {
-    Open,
-    Closed,
+enum Next {
+    Turn,
+    /// What still runs is killed.
+    End,
 }
 
-/// The socket to whoever gives the orders.
-struct Control {
-    socket: UnixStream,
-    decoder: Decoder,
-    out: Vec<u8>,
-    buffer: Vec<u8>,
+struct Shepherd {
+    /// Since it was told how. Goes first at the end: the socket is closed when nothing runs any more.
+    work: Option<Work>,
+    warden: OwnedFd,
+    /// Whoever gives the orders; nobody if it is gone and attempts go on.
+    control: Option<Control>,
+    commands: VecDeque<Command>,
+    facts: Vec<Fact>,
 }
 
-impl Control {
-    /// Takes the socket from the input, so that no program inherits it.
-    fn take_over_input() -> io::Result<Self> {
-        let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-        warden::close_input()?;
-        socket.set_nonblocking(true)?;
-        Ok(Self { socket, decoder: Decoder::default(), out: Vec::new(), buffer: vec![0; READ] })
+struct Work {
+    executor: Executor,
+    /// How many of its notices were said to whoever gives the orders now.
+    notices: usize,
+    when_deserted: WhenDeserted,
+    /// Only if attempts go on when they are deserted.
+    door: Option<Door>,
+    deserted: Option<Deserted>,
+}
+
+/// Nobody is there to give orders.
+struct Deserted {
+    since: Instant,
+    /// All attempts were told to end.
+    given_up: bool,
+}
+
+/// What there is to do now, besides what the executor has done already.
+#[derive(Debug, Default)]
+struct News {
+    control: bool,
+    warden: bool,
+    door: bool,
+}
+
+impl Shepherd {
+    fn turn(&mut self) -> io::Result<Next> {
+        let news = self.wait()?;
+        if news.warden {
+            return Ok(Next::End);
+        }
+        let closed = news.control
+            && self.control.as_mut().is_some_and(|it| it.read(&mut self.commands) == Stream::Closed);
+        if closed && self.desert()? == Next::End {
+            return Ok(Next::End);
+        }
+        if news.door {
+            self.let_in()?;
+        }
+        if self.carry_out()? == Next::End || self.tell()? == Next::End {
+            return Ok(Next::End);
+        }
+        Ok(self.look_at_time())
     }
 
-    fn begin(&mut self, settings: Settings, warden: &OwnedFd) -> io::Result<Executor> {
-        let begun = Executor::new(Settings { owns_process: true, ..settings }).and_then(|mut executor| {
-            executor.watch(&self.socket, CONTROL)?;
-            executor.watch(warden, WARDEN)?;
-            Ok(executor)
-        });
-        match begun {
-            Ok(executor) => {
-                self.say(&Report::Ready { shepherd: std::process::id() })?;
-                Ok(executor)
-            }
-            Err(error) => {
-                self.say(&Report::Failed { message: error.to_string() })?;
-                self.write()?;
-                Err(error)
-            }
+    /// Waits for everything at once.
+    fn wait(&mut self) -> io::Result<News> {
+        let at_once = (!self.commands.is_empty()).then_some(Duration::ZERO);
+        let Some(work) = &mut self.work else {
+            let Some(control) = &self.control else { return Err(io::Error::other("there is nobody")) };
+            let [control, warden] = wait_for(
+                [PollFd::new(control, PollFlags::IN), PollFd::new(&self.warden, PollFlags::IN)],
+                at_once,
+            )?;
+            return Ok(News { control, warden, door: false });
+        };
+        let mut timeout = at_once.or_else(|| work.given_up_in());
+        if let Some(control) = self.control.as_ref().filter(|control| control.is_blocked()) {
+            let due = work.executor.deadline().map(|at| at.saturating_duration_since(Instant::now()));
+            let until = timeout.into_iter().chain(due).min();
+            wait_for(
+                [PollFd::new(control, PollFlags::OUT), PollFd::new(&work.executor, PollFlags::IN)],
+                until,
+            )?;
+            timeout = Some(Duration::ZERO);
         }
+        work.executor.poll(timeout, &mut self.facts)?;
+        let is_readable = |name| work.executor.readable_others().contains(&name);
+        Ok(News { control: is_readable(CONTROL), warden: is_readable(WARDEN), door: is_readable(DOOR) })
     }
 
-    fn read(&mut self, commands: &mut VecDeque<Command>) -> io::Result<Stream> {
-        loop {
-            match self.socket.read(&mut self.buffer) {
-                Ok(0) => return Ok(Stream::Closed),
-                Ok(read) => {
-                    self.decoder.extend(&self.buffer[..read]);
-                    // Less than there was room for: there is no more right now.
-                    if read < self.buffer.len() {
-                        break;
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return Ok(Stream::Closed),
+    /// Whoever gave the orders is gone.
+    fn desert(&mut self) -> io::Result<Next> {
+        let control = self.control.take();
+        let Some(work) = self.work.as_mut().filter(|work| work.door.is_some()) else { return Ok(Next::End) };
+        if let Some(control) = control {
+            work.executor.forget(&control)?;
+            // One that came and went without a word leaves things as they were.
+            if control.has_begun {
+                work.hear(false);
+                work.deserted = Some(Deserted { since: Instant::now(), given_up: false });
             }
         }
-        while let Some(command) = self.decoder.next_message().map_err(io::Error::other)? {
-            commands.push_back(command);
-        }
-        Ok(Stream::Open)
+        Ok(Next::Turn)
     }
 
-    fn say(&mut self, report: &Report) -> io::Result<()> {
-        encode(report, &mut self.out).map_err(io::Error::other)
-    }
-
-    /// Writes what can be written now; never waits for the reader.
-    fn write(&mut self) -> io::Result<()> {
-        while !self.out.is_empty() {
-            match self.socket.write(&self.out) {
-                Ok(written) => drop(self.out.drain(..written)),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
+    /// Somebody stands before the door. While somebody gives orders, nobody else does.
+    fn let_in(&mut self) -> io::Result<()> {
+        let Some(work) = &mut self.work else { return Ok(()) };
+        let Some(socket) = work.door.as_ref().and_then(Door::let_in) else { return Ok(()) };
+        if self.control.as_ref().is_some_and(|control| control.has_begun) {
+            return Ok(());
         }
+        if let Some(silent) = self.control.take() {
+            work.executor.forget(&silent)?;
+        }
+        let control = Control::over(socket)?;
+        work.executor.watch(&control, CONTROL)?;
+        self.control = Some(control);
         Ok(())
+    }
+
+    fn carry_out(&mut self) -> io::Result<Next> {
+        for _ in 0..STARTS_PER_TURN {
+            let Some(command) = self.commands.pop_front() else { break };
+            match (command, &mut self.work) {
+                (Command::Begin(settings), _) => self.begin(settings)?,
+                (Command::End, _) => return Ok(Next::End),
+                (Command::Start(launch), Some(work)) => work.executor.start(launch),
+                (Command::TakeUp(handle), Some(work)) => work.executor.take_up(&handle),
+                (Command::Stop { handle, grace }, Some(work)) => work.executor.stop(&handle, grace),
+                (Command::StopAll { grace }, Some(work)) => work.executor.stop_all(grace),
+                (Command::Hears(hears), Some(work)) => work.hear(hears),
+                (
+                    Command::Start(_)
+                    | Command::TakeUp(_)
+                    | Command::Stop { .. }
+                    | Command::StopAll { .. }
+                    | Command::Hears(_),
+                    None,
+                ) => return Err(io::Error::other("an order before the settings")),
+            }
+        }
+        Ok(Next::Turn)
+    }
+
+    fn begin(&mut self, settings: Settings) -> io::Result<()> {
+        let Some(control) = &mut self.control else { return Ok(()) };
+        match &mut self.work {
+            Some(work) => {
+                if let WhenDeserted::GoOn { .. } = settings.when_deserted {
+                    work.when_deserted = settings.when_deserted;
+                }
+                (work.deserted, work.notices) = (None, 0);
+            }
+            None => match Work::begin(settings, control, &self.warden) {
+                Ok(work) => self.work = Some(work),
+                Err(error) => {
+                    control.say(&Report::Failed { message: error.to_string() })?;
+                    control.write();
+                    return Err(error);
+                }
+            },
+        }
+        control.has_begun = true;
+        control.say(&Report::Ready { shepherd: std::process::id() })
+    }
+
+    /// Says what was seen, if somebody listens. If nobody does, it is written down where it must be.
+    fn tell(&mut self) -> io::Result<Next> {
+        let Some(work) = &mut self.work else { return Ok(Next::Turn) };
+        work.executor.take_facts(&mut self.facts);
+        let Some(control) = self.control.as_mut().filter(|control| control.has_begun) else {
+            self.facts.clear();
+            return Ok(Next::Turn);
+        };
+        for notice in work.executor.notices().iter().skip(work.notices) {
+            control.say(&Report::Notice(notice.clone()))?;
+        }
+        work.notices = work.executor.notices().len();
+        for fact in self.facts.drain(..) {
+            control.say(&Report::Fact(fact))?;
+        }
+        if control.write() == Stream::Closed { self.desert() } else { Ok(Next::Turn) }
+    }
+
+    /// While nobody is there, it ends with the last attempt, and ends them all when it waited for too long.
+    fn look_at_time(&mut self) -> Next {
+        let Some(work) = &mut self.work else { return Next::Turn };
+        if work.deserted.is_some() && self.commands.is_empty() && work.executor.is_idle() {
+            return Next::End;
+        }
+        if work.given_up_in().is_some_and(|left| left.is_zero())
+            && let Some(deserted) = &mut work.deserted
+        {
+            deserted.given_up = true;
+            work.executor.give_up(FORSAKEN);
+        }
+        Next::Turn
+    }
+}
+
+impl Work {
+    fn begin(settings: Settings, control: &Control, warden: &OwnedFd) -> io::Result<Self> {
+        let when_deserted = settings.when_deserted;
+        let mut executor = Executor::new(Settings { owns_process: true, ..settings })?;
+        executor.watch(control, CONTROL)?;
+        executor.watch(warden, WARDEN)?;
+        let door = executor.open_door();
+        if let Some(door) = &door {
+            executor.watch(door, DOOR)?;
+            executor.observe_silence(Some(Instant::now()));
+        }
+        Ok(Self { executor, notices: 0, when_deserted, door, deserted: None })
+    }
+
+    fn hear(&mut self, hears: bool) {
+        let since = self.executor.silent_since().or_else(|| Some(Instant::now()));
+        self.executor.observe_silence(if hears { None } else { since });
+    }
+
+    /// How long nobody may be there from now on, before all attempts are given up; none if somebody is, or they were.
+    fn given_up_in(&self) -> Option<Duration> {
+        let Deserted { since, .. } = self.deserted.as_ref().filter(|deserted| !deserted.given_up)?;
+        Some(self.when_deserted.at_most()?.saturating_sub(since.elapsed()))
+    }
+}
+
+/// Waits until one of these is as wanted, or its other side is gone.
+fn wait_for<const N: usize>(mut fds: [PollFd<'_>; N], timeout: Option<Duration>) -> io::Result<[bool; N]> {
+    let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+    match poll(&mut fds, timeout.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => Ok(fds.map(|fd| !fd.revents().is_empty())),
+        Err(errno) => Err(errno.into()),
     }
 }
 

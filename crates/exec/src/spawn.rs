@@ -4,7 +4,7 @@
 //! is nothing unsafe here.
 
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use muster_types::attempt::LaunchContainer;
@@ -53,19 +53,38 @@ pub(crate) fn spawn(
 
 fn spawn_found(
     container: &LaunchContainer,
-    Place { work, account }: Place<'_>,
+    place: Place<'_>,
     null: &OwnedFd,
     default_path: &str,
     programs: &mut FoundPrograms,
 ) -> Result<Spawned, StartFailure> {
-    let [program, arguments @ ..] = container.command.as_slice() else {
-        return Err(StartFailure::permanent(crate::start_failure::Reason::NoCommand, "no command"));
-    };
+    let path = find(container, place.work, default_path, programs)?;
+    spawn_file(container, &path, place, null)
+}
+
+/// The file that a container's program is.
+pub(crate) fn find(
+    container: &LaunchContainer,
+    work: &Path,
+    default_path: &str,
+    programs: &mut FoundPrograms,
+) -> Result<PathBuf, StartFailure> {
+    let program = container.command.first().ok_or_else(no_command)?;
     let search = container.env.iter().rev().find(|(key, _)| key == "PATH").map(|(_, value)| value.as_str());
-    let path = programs.find(program, search.unwrap_or(default_path), work)?;
+    programs.find(program, search.unwrap_or(default_path), work)
+}
+
+/// Starts a container's program, which is this file.
+pub(crate) fn spawn_file(
+    container: &LaunchContainer,
+    path: &Path,
+    Place { work, account }: Place<'_>,
+    null: &OwnedFd,
+) -> Result<Spawned, StartFailure> {
+    let [program, arguments @ ..] = container.command.as_slice() else { return Err(no_command()) };
     let resources = |error| StartFailure::of_resources("make a pipe for the output", &error);
     let (output, input) = output_pipe().map_err(|errno| resources(errno.into()))?;
-    let mut command = Command::new(&path);
+    let mut command = Command::new(path);
     command
         .arg0(program)
         .args(arguments)
@@ -80,7 +99,7 @@ fn spawn_found(
         // The groups of whoever runs this are left behind with it.
         command.uid(uid).gid(gid);
     }
-    let child = command.spawn().map_err(|error| StartFailure::of_spawn(program, &path, &error))?;
+    let child = command.spawn().map_err(|error| StartFailure::of_spawn(program, path, &error))?;
     let pid = Pid::from_child(&child);
     match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(pidfd) => Ok(Spawned { pid, pidfd, output }),
@@ -89,6 +108,10 @@ fn spawn_found(
             Err(StartFailure::of_resources("follow the process", &errno.into()))
         }
     }
+}
+
+fn no_command() -> StartFailure {
+    StartFailure::permanent(crate::start_failure::Reason::NoCommand, "no command")
 }
 
 /// A pipe of which the reading side does not block and the writing side does.

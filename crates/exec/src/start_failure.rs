@@ -28,6 +28,8 @@ pub(crate) enum Reason {
     NotPermitted,
     /// The user is not there.
     NoSuchUser,
+    /// The program that runs images is not there.
+    NoDriver,
     /// The program is a file that cannot be run.
     BadExecutable,
     /// More arguments, environment or containers than can be started.
@@ -150,14 +152,19 @@ pub(crate) fn check(launch: &Launch) -> Result<(), StartFailure> {
                 format!("two containers are named `{name}`"),
             ));
         }
-        check_container(container)?;
+        check_container(container, launch.image.is_some())?;
+    }
+    if let Some(image) = &launch.image
+        && image.containers.len() != launch.containers.len()
+    {
+        return Err(StartFailure::permanent(Reason::BadName, "each container needs an image of its own"));
     }
     Ok(())
 }
 
-fn check_container(container: &LaunchContainer) -> Result<(), StartFailure> {
+fn check_container(container: &LaunchContainer, is_image: bool) -> Result<(), StartFailure> {
     let name = &container.name;
-    if container.command.first().is_none_or(String::is_empty) {
+    if !is_image && container.command.first().is_none_or(String::is_empty) {
         return Err(StartFailure::permanent(
             Reason::NoCommand,
             format!("container `{name}` has no command to run"),
@@ -205,6 +212,7 @@ mod tests {
             limits: Limits::default(),
             pod: None,
             robot: None,
+            image: None,
         }
     }
 

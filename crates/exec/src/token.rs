@@ -3,6 +3,12 @@
 /// No attempt has this number.
 const OTHERS: u64 = !0xffff;
 
+/// The name of what was started by other threads; whoever watches something else may not use it.
+pub(crate) const SPAWNER: u16 = u16::MAX;
+
+/// In place of a container: the client that removes those of docker or podman.
+pub(crate) const REMOVAL: usize = 0x7fff;
+
 /// What is watched: the end or the output of one container of one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Token {

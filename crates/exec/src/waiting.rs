@@ -62,6 +62,7 @@ mod tests {
             limits: Limits::default(),
             pod: None,
             robot: None,
+            image: None,
         }
     }
 

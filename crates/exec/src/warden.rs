@@ -2,7 +2,7 @@
 //!
 //! The warden is the subreaper of everything the shepherd starts. It waits for the shepherd to end; if that leaves anything
 //! behind, because the shepherd was killed, the warden kills it, then ends too. The shepherd in turn ends everything when
-//! the warden is gone. If the server is gone and the shepherd does not end by itself, the warden ends it.
+//! the warden is gone. If the server is gone and the shepherd does not end by itself, the warden ends it, unless it is to go on.
 
 use std::ffi::OsString;
 use std::io;
@@ -17,10 +17,22 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, getpid, getppid, pidfd_open, set_child_subreaper, setsid};
 
 use crate::household::end_descendants;
+use crate::when_deserted::WhenDeserted;
 
-/// The variable by which the program that is named as the shepherd knows that it is one. Whoever starts it sets it to any
-/// value; what the value means is between the warden and the shepherd.
+/// The variable by which the program that is named as the shepherd knows that it is one. Whoever starts it sets it to
+/// [`shepherd_value`]; what the value means is between the warden and the shepherd.
 pub const SHEPHERD_VARIABLE: &str = "MUSTER_SHEPHERD";
+/// What it is set to where attempts go on without whoever asked for them: the warden then does not wait for its parent to end.
+const STAYS: &str = "stays";
+const GOES: &str = "goes";
+
+/// What [`SHEPHERD_VARIABLE`] is set to.
+pub fn shepherd_value(when_deserted: WhenDeserted) -> &'static str {
+    match when_deserted {
+        WhenDeserted::End => GOES,
+        WhenDeserted::GoOn { .. } => STAYS,
+    }
+}
 
 /// How long the shepherd may take to end everything once the server is gone.
 const SHEPHERD_GRACE: Duration = Duration::from_secs(10);
@@ -30,18 +42,19 @@ const LAST_WAIT: Duration = Duration::from_secs(5);
 /// What this process is.
 #[derive(Debug)]
 pub(crate) enum Role {
-    Warden,
-    /// The one below, with a descriptor that is readable when the warden is gone; none if it is gone already.
-    Shepherd {
-        warden: Option<OwnedFd>,
+    Warden {
+        /// Also when whoever started it is gone.
+        stays: bool,
     },
+    /// The one below, with a descriptor that is readable when the warden is gone; none if it is gone already.
+    Shepherd { warden: Option<OwnedFd> },
 }
 
 impl Role {
     pub(crate) fn of_this_process() -> Self {
         let value = std::env::var(SHEPHERD_VARIABLE).ok();
         let Some(warden) = value.as_deref().and_then(|value| value.strip_prefix("below:")) else {
-            return Self::Warden;
+            return Self::Warden { stays: value.as_deref() == Some(STAYS) };
         };
         let parent = getppid().filter(|parent| parent.to_string() == warden);
         let warden = parent.and_then(|parent| pidfd_open(parent, PidfdFlags::empty()).ok());
@@ -51,19 +64,20 @@ impl Role {
 }
 
 /// The whole life of a warden.
-pub(crate) fn run() -> ExitCode {
-    match guard() {
+pub(crate) fn run(stays: bool) -> ExitCode {
+    match guard(stays) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-fn guard() -> io::Result<()> {
+fn guard(stays: bool) -> io::Result<()> {
     rustix::thread::set_name(c"muster-warden").ok();
     // Keys pressed on the server's terminal are not for the programs.
     setsid().ok();
     set_child_subreaper(Some(getpid()))?;
-    let server = getppid().and_then(|parent| pidfd_open(parent, PidfdFlags::empty()).ok());
+    let server = getppid().filter(|_| !stays);
+    let server = server.and_then(|parent| pidfd_open(parent, PidfdFlags::empty()).ok());
     let shepherd = start_shepherd()?;
     // Only the shepherd holds the socket, so that it closes when the shepherd ends.
     close_input()?;

@@ -6,6 +6,7 @@
 //! There are no directories of their own: one is there as long as a file is below it, and a name is never both.
 
 pub mod conformance;
+mod copy;
 mod memory_blobs;
 
 use std::fmt;
@@ -14,6 +15,7 @@ use std::path::Path;
 
 use thiserror::Error;
 
+pub use copy::{CopiedFiles, copy_files};
 pub use memory_blobs::MemoryBlobs;
 
 /// Longest key.

@@ -18,6 +18,7 @@ pub mod logs;
 pub mod outbound;
 pub mod pages;
 pub mod publisher;
+pub mod rates;
 pub mod runtime;
 pub mod store;
 pub mod telemetry;

@@ -168,6 +168,10 @@ impl Inner {
     fn introduce(&mut self, name: &str) {
         let Some(robot) = self.robots.get(name) else { return };
         let mut strays = Vec::new();
+        for open in self.open.values_mut().filter(|open| open.robot == name) {
+            // It may have been taken for lost since.
+            open.heard = 0;
+        }
         for (handle, known) in &robot.known {
             for (place, what) in known.said.iter().enumerate() {
                 self.underway.push((name.to_owned(), handle.clone(), place as u64 + 1, what.clone()));

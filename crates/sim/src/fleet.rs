@@ -2,7 +2,8 @@
 //! lost, the server crashes between any two cycles, and tasks are canceled and deleted meanwhile.
 //!
 //! Holds throughout: an attempt is started once, on the robot that is committed with it; no robot is given more than it has slots
-//! for; of one task no two attempts run on robots that are Online; what has ended never changes. In the end everything has ended.
+//! for; of one task no two attempts run on robots that are Online, but for one that was lost and is awaited (`keepOriginal`) beside
+//! the one that replaced it; what has ended never changes. In the end everything has ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use muster_tasks::reap::ReapSettings;
 use muster_tasks::settings::Settings as QueueSettings;
 use muster_tasks::view::{robot_of, state_of};
 use muster_types::container::Container;
-use muster_types::recovery::{Disconnect, Reschedule};
+use muster_types::recovery::{Disconnect, Reconcile, Reschedule};
 use muster_types::robot::RobotSpec;
 use muster_types::robot_status::Phase;
 use muster_types::task::{Retry, Runtime, TaskSpec};
@@ -57,6 +58,8 @@ pub struct Played {
     pub faults: u32,
     /// Attempts that were lost with their robot.
     pub lost: u32,
+    /// Attempts that were lost, came back, and were kept.
+    pub kept: u32,
 }
 
 struct World {
@@ -184,8 +187,11 @@ impl World {
         if dice.once_in(2) {
             spec.robot_selector.insert("zone".to_owned(), zone.to_owned());
         }
-        spec.disconnect =
-            dice.once_in(4).then(|| Disconnect { lost_after: seconds(10), ..Disconnect::default() });
+        spec.disconnect = dice.once_in(2).then(|| Disconnect {
+            lost_after: dice.once_in(2).then(|| seconds(10)).flatten(),
+            reconcile: if dice.once_in(2) { Reconcile::KeepOriginal } else { Reconcile::KeepReplacement },
+            ..Disconnect::default()
+        });
         spec.reschedule = dice.once_in(4).then(|| Reschedule {
             unlimited: true,
             delay: seconds(5),
@@ -268,6 +274,7 @@ impl World {
                         .get::<Robot>("robots", robot)
                         .is_some_and(|(_, it)| it.status.phase() == Phase::Online);
                     *attempt != current
+                        && task.status.original != Some(*attempt)
                         && online
                         && self.fleet.was_told_to_end(&task.metadata.uid, *attempt) == Some(false)
                 })
@@ -281,6 +288,22 @@ impl World {
         wrong
     }
 
+    /// The number of an attempt goes back only to that of one that was awaited, and only if the task wants that.
+    fn check_return(&mut self, task: &Task) -> Option<String> {
+        let wants = task.spec.disconnect.is_some_and(|it| it.reconcile == Reconcile::KeepOriginal);
+        let (name, number) = (&task.metadata.name, task.status.attempt);
+        if task.status.original.is_some_and(|original| !wants || original > number) {
+            return Some(format!("{name} awaits {:?} while it has attempt {number}", task.status.original));
+        }
+        let before = self.open.get(&task.metadata.uid)?;
+        if number >= before.status.attempt {
+            return None;
+        }
+        self.played.kept += 1;
+        let unwanted = before.status.original != Some(number) || !wants;
+        unwanted.then(|| format!("{name} went back to attempt {number}"))
+    }
+
     /// Takes in what was committed.
     fn look(&mut self) -> Result<(), String> {
         for change in self.watch.poll_page(usize::MAX).map_err(|error| error.to_string())? {
@@ -289,6 +312,9 @@ impl World {
             let (uid, state) = (task.metadata.uid.clone(), state_of(&task));
             if let Some(end) = self.ended.get(&uid).filter(|end| **end != state) {
                 return Err(format!("{} was {end} and became {state}", task.metadata.name));
+            }
+            if let Some(wrong) = self.check_return(&task) {
+                return Err(wrong);
             }
             let lost = task.status.attempts.last().is_some_and(|attempt| attempt.reason == "RobotLost");
             if lost && matches!(state, State::Ready | State::Failed) {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::image_launch::ImageLaunch;
 use crate::millis::Millis;
 use crate::pod_launch::PodLaunch;
 use crate::robot_launch::RobotLaunch;
@@ -53,6 +54,9 @@ pub struct Launch {
     /// What a robot needs to know besides; nothing for other runtimes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub robot: Option<Box<RobotLaunch>>,
+    /// What docker or podman run; nothing for plain processes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<Box<ImageLaunch>>,
 }
 
 /// One program of an attempt.
@@ -60,7 +64,7 @@ pub struct Launch {
 pub struct LaunchContainer {
     /// Unique within the attempt; names its log.
     pub name: String,
-    /// The program and its arguments. Never empty but in a pod, where the image may say it.
+    /// The program and its arguments. Never empty but in a container of an image, which may say it.
     pub command: Vec<String>,
     /// Its whole environment.
     pub env: Vec<(String, String)>,

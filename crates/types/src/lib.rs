@@ -31,6 +31,7 @@ pub mod explanation;
 pub mod extension;
 pub mod field_selector;
 mod human_duration;
+pub mod image_launch;
 pub mod job;
 pub mod kube_job;
 pub mod kube_job_view;

@@ -75,6 +75,18 @@ pub struct Reschedule {
     pub unlimited: bool,
 }
 
+words! {
+    /// Which attempt goes on when the robot of one that counted as lost comes back.
+    #[derive(Default)]
+    pub enum Reconcile {
+        /// The one that replaced it; the first one is ended.
+        #[default]
+        KeepReplacement = "keepReplacement",
+        /// The first one, if it runs still or has succeeded, and the one that replaced it has not ended.
+        KeepOriginal = "keepOriginal",
+    }
+}
+
 /// What happens while the robot of an attempt cannot be reached.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -86,4 +98,7 @@ pub struct Disconnect {
     /// until it ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_on_client_after: Option<Duration>,
+    /// Which attempt goes on when the robot of one that counted as lost comes back. Default: keepReplacement.
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_is_default")]
+    pub reconcile: Reconcile,
 }

@@ -320,7 +320,7 @@ pub struct Artifact {
     /// What it must be, as `sha256:HEX` or `sha512:HEX`. Default: it is taken as it comes.
     #[serde(default, skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
     pub checksum: String,
-    /// True if it is an archive (`.tar`, `.tar.gz`, `.tgz`) whose files are wanted. Default: false.
+    /// True if it is an archive (`.tar`, `.tar.gz`, `.tgz`, `.zip`) whose files are wanted. Default: false.
     #[serde(default, skip_serializing_if = "is_default", deserialize_with = "null_is_default")]
     pub unpack: bool,
 }
@@ -359,7 +359,7 @@ mod tests {
             "affinity": {"with": ["a"], "apart": ["b"], "prefer": "binPack"},
             "restart": {"attempts": 2, "interval": "10m", "delay": "5s", "mode": "delay"},
             "reschedule": {"attempts": 3, "interval": "1h", "delay": "30s", "delayFunction": "fibonacci", "maxDelay": "10m", "unlimited": true},
-            "disconnect": {"lostAfter": "30s", "stopOnClientAfter": "1m"},
+            "disconnect": {"lostAfter": "30s", "stopOnClientAfter": "1m", "reconcile": "keepOriginal"},
             "driver": "exec",
             "config": {"any": ["thing"]},
             "resources": {"cpu": "500m", "memory": "256Mi"},

@@ -103,6 +103,9 @@ pub struct TaskStatus {
     /// How often the executor of an attempt was lost.
     #[serde(skip_serializing_if = "is_default", deserialize_with = "null_is_default")]
     pub lost: u32,
+    /// Number of an attempt that counted as lost and is the task's again if its robot comes back before the next one has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub original: Option<u32>,
     /// Who made the task.
     #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
     pub create_user: String,

@@ -22,7 +22,8 @@ impl World {
 
     /// The same with further flags.
     pub fn with(flags: &[&str]) -> Self {
-        let server = Server::start(&[&["--roles", "api,engine,relay,web", "--slots", "2"], flags].concat());
+        let server =
+            Server::start(&[&["--roles", "api,engine,bridge,relay,web", "--slots", "2"], flags].concat());
         let world = Self { browser: Browser::open(), http: server.http(), server };
         world.sign_in(&world.server.admin_token());
         world

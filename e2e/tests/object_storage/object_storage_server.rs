@@ -88,3 +88,79 @@ fn a_bucket_that_cannot_be_used_stops_the_start_with_words() {
     assert!(said.contains("s3://nowhere") && said.contains("AWS_ENDPOINT_URL"), "{said}");
     assert!(!said.contains("secret-of-muster"), "{said}");
 }
+
+#[test]
+fn a_service_with_tls_is_used_by_who_trusts_its_authority_and_by_nobody_else() {
+    let storage = ObjectStorage::start_secured();
+    let bucket = storage.fresh_bucket();
+    let mut trusting = storage.variables();
+    trusting.push(("AWS_CA_BUNDLE", storage.authority()));
+    let server = Server::start_with(&["--files", &bucket], &trusting);
+    let http = server.http();
+    create(&http, "own", "exec sleep 600");
+    let place = format!("{TASKS}/own/attachments/kept");
+    assert_eq!(http.request("PUT", &place).body("kept").send().code, 201);
+    assert_eq!(http.get(&place).text(), "kept");
+    assert!(storage.files(&bucket, "tasks").iter().any(|name| name.ends_with("kept")), "it is in the bucket");
+
+    let dir = tempfile::tempdir().expect("a temporary directory can be made");
+    let mut muster = std::process::Command::new(muster_e2e::brokers::program("MUSTER_BIN"));
+    muster.args(["up", "--listen", "127.0.0.1:0", "--files", &bucket, "--data"]).arg(dir.path());
+    let refused = muster.env_remove("AWS_CA_BUNDLE").envs(storage.variables()).output();
+    let refused = refused.expect("the program can be started");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("certificate"), "{said}");
+}
+
+#[test]
+fn an_installation_moves_from_a_directory_to_a_bucket_with_its_files_and_back() {
+    let (postgres, storage) = (Postgres::shared(), ObjectStorage::shared());
+    let (store, bucket) = (postgres.fresh_url(), storage.fresh_bucket());
+    let mut server = Server::start_with(&["--roles", "api,engine", "--slots", "2"], &[]);
+    let http = server.http();
+    create(&http, "moved", "echo what it said");
+    let ended = || http.get(&format!("{TASKS}/moved")).json()["status"]["state"] == "Succeeded";
+    wait_for("the task to end", SOON, ended);
+    let log = || http.get(&format!("{TASKS}/moved/log")).text();
+    let files = server.data().join("files");
+    wait_for("its log to be kept", SOON, || !files_below(&files).is_empty());
+    assert_eq!(log(), "what it said\n");
+    server.stop();
+
+    let copy = |arguments: &[&str]| {
+        let mut muster = std::process::Command::new(muster_e2e::brokers::program("MUSTER_BIN"));
+        muster.args(["store", "copy"]).args(arguments).envs(storage.variables());
+        let done = muster.output().expect("the program can be started");
+        let said = String::from_utf8_lossy(&done.stdout).into_owned();
+        assert!(done.status.success(), "{said}{}", String::from_utf8_lossy(&done.stderr));
+        said
+    };
+    let from = format!("sqlite:{}", server.data().join("muster.db").display());
+    let text = files.display().to_string();
+    let said = copy(&["--from", &from, "--to", &store, "--files-from", &text, "--files-to", &bucket]);
+    assert!(said.contains("1 files of 13 bytes copied") && said.contains("rows copied"), "{said}");
+
+    let shared = start(&storage, &store, &bucket);
+    let moved = shared.http().get(&format!("{TASKS}/moved/log"));
+    assert_eq!(moved.text(), "what it said\n", "the bucket has it");
+    drop(shared);
+
+    let home = tempfile::tempdir().expect("a temporary directory can be made");
+    let (file, back) = (format!("sqlite:{}", home.path().join("b.db").display()), home.path().join("files"));
+    let text = back.display().to_string();
+    let said = copy(&["--from", &store, "--to", &file, "--files-from", &bucket, "--files-to", &text]);
+    assert!(said.contains("1 files of 13 bytes copied"), "{said}");
+    let kept = files_below(&back);
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    assert_eq!(std::fs::read_to_string(&kept[0]).expect("it can be read"), "what it said\n");
+}
+
+/// All files below a directory.
+fn files_below(directory: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() { found.extend(files_below(&path)) } else { found.push(path) }
+    }
+    found
+}

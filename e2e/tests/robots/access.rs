@@ -4,13 +4,17 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use muster_e2e::brokers::Mosquitto;
+use muster_e2e::brokers::{Mosquitto, free_port};
 use muster_e2e::wait::wait_for;
 use muster_fleet_mqtt::{BrokerUrl, Connection, Event, Login, joining_client};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
 use crate::world::{Kind, SOON, World};
+
+/// The lines of the ready-made configuration that say where it listens.
+const FOR_ROBOTS: &str = "listener 1883 127.0.0.1";
+const FOR_SERVERS: &str = "listener 1884 127.0.0.1";
 
 /// A client that says whatever it likes.
 struct Stranger {
@@ -175,25 +179,34 @@ mod real_broker {
     #[test]
     fn the_ready_made_configuration_of_mosquitto_keeps_robots_apart() {
         let ready_made = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/mosquitto");
+        let for_servers = free_port();
         let broker = Mosquitto::start_with(|_, dir| {
             let here = format!("{}/", dir.display());
             let acl = std::fs::read_to_string(ready_made.join("muster.acl")).expect("it is there");
             std::fs::write(dir.join("muster.acl"), acl).expect("a file can be written");
-            std::fs::write(dir.join("muster.passwd"), "").expect("a file can be written");
-            for user in ["muster", "r1", "r2"] {
-                let made = Command::new("mosquitto_passwd")
-                    .arg("-b")
-                    .arg(dir.join("muster.passwd"))
-                    .args([user, &format!("pw-{user}")])
-                    .output()
-                    .expect("mosquitto_passwd comes with Mosquitto");
-                assert!(made.status.success(), "{made:?}");
+            for (file, users) in [("robots.passwd", &["r1", "r2"][..]), ("servers.passwd", &["muster"])] {
+                std::fs::write(dir.join(file), "").expect("a file can be written");
+                for user in users {
+                    let made = Command::new("mosquitto_passwd")
+                        .arg("-b")
+                        .arg(dir.join(file))
+                        .args([*user, &format!("pw-{user}")])
+                        .output()
+                        .expect("mosquitto_passwd comes with Mosquitto");
+                    assert!(made.status.success(), "{made:?}");
+                }
             }
             let config = std::fs::read_to_string(ready_made.join("mosquitto.conf")).expect("it is there");
-            // A broker that is started as root becomes somebody who cannot read a directory of ours.
-            format!("user root\npersistence_location {here}\n{}", config.replace("/etc/mosquitto/", &here))
+            assert!(config.contains(FOR_ROBOTS) && config.contains(FOR_SERVERS));
+            // The harness gives the first listener; a broker that is started as root becomes somebody who cannot read a directory
+            // of ours.
+            let config = config
+                .replace(FOR_ROBOTS, "")
+                .replace(FOR_SERVERS, &format!("listener {for_servers} 127.0.0.1"))
+                .replace("/etc/mosquitto/", &here);
+            format!("user root\npersistence_location {here}\n{config}")
         });
-        let world = World::around(Some(broker), true, &[]);
+        let world = World::around(Some(broker), Some(for_servers), &[]);
         let _victim = world.robot("r1", &[]);
         world.waiting_task("wanted", &json!({"targetRobot": "r1"}));
         world.wait_for_begun("wanted", 1);
@@ -202,6 +215,7 @@ mod real_broker {
             .unwrap_or_default()
             .to_owned();
         assert!(Stranger::connect(&world, "r2", "wrong").refused);
+        assert!(Stranger::connect(&world, "muster", "pw-muster").refused, "servers have a door of their own");
         let stranger = Stranger::connect(&world, "r2", "pw-r2");
         assert!(!stranger.refused);
         let lie =

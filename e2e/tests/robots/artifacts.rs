@@ -2,6 +2,8 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -13,28 +15,36 @@ const SHA256: &str = "sha256:a536fb3379a6729100ce539035922ee94e78a6b7df52d206f05
 
 /// Serves the tool under its name, something that never ends, and nothing else. Answers with where it is.
 fn web() -> String {
+    web_of(Path::new("/no/such/directory"))
+}
+
+/// The same, and the files of a directory.
+fn web_of(dir: &Path) -> String {
+    let dir = dir.to_owned();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = listener.local_addr().expect("it has an address");
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
-            std::thread::spawn(move || answer(stream));
+            let dir = dir.clone();
+            std::thread::spawn(move || answer(stream, &dir));
         }
     });
     format!("http://{address}")
 }
 
-fn answer(mut stream: TcpStream) -> Option<()> {
+fn answer(mut stream: TcpStream, dir: &Path) -> Option<()> {
     let mut lines = BufReader::new(stream.try_clone().ok()?).lines();
     let path = lines.next()?.ok()?.split(' ').nth(1)?.to_owned();
     let head = |status: &str, length: usize| {
         format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n")
     };
-    let text = match path.as_str() {
-        "/tool.sh" => head("200 OK", TOOL.len()) + TOOL,
-        "/endless" => head("200 OK", 1 << 30) + "x",
-        _ => head("404 Not Found", 0),
+    let (head, body) = match (path.as_str(), std::fs::read(dir.join(path.trim_start_matches('/')))) {
+        ("/tool.sh", _) => (head("200 OK", TOOL.len()), TOOL.as_bytes().to_vec()),
+        ("/endless", _) => (head("200 OK", 1 << 30), b"x".to_vec()),
+        (_, Ok(file)) => (head("200 OK", file.len()), file),
+        (_, Err(_)) => (head("404 Not Found", 0), Vec::new()),
     };
-    stream.write_all(text.as_bytes()).ok()?;
+    stream.write_all(&[head.into_bytes(), body].concat()).ok()?;
     if path == "/endless" {
         // Until the other side has enough.
         lines.find(Result::is_err);
@@ -60,6 +70,32 @@ fn a_task_finds_its_files_in_its_work_directory() {
     world.task("fetches", "sh bin/tool hello; cat local.txt", &json!({"artifacts": artifacts}));
     world.wait_for_state("fetches", "Succeeded");
     assert_eq!(world.log("fetches"), "the tool says hello\na file of the robot\n");
+}
+
+/// What the guide shows, but for where the files are.
+#[test]
+fn the_example_of_the_guide_runs() {
+    let guide = muster_e2e::guide::repository().join("docs/guides/robots.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let example = guide.split("```yaml\n").find(|block| block.contains("artifacts:")).expect("it is there");
+    let example = example.split("```").next().unwrap_or_default();
+    let world = World::new(Kind::Embedded, &[]);
+    let _robot = world.robot("r1", &[]);
+    let (place, web) = (world.dir.path().display(), web_of(world.dir.path()));
+    let script = "mkdir tool; printf '#!/bin/sh\\ncat config/calibration.json\\n' > tool/run; chmod +x tool/run; \
+                  tar -czf tool.tar.gz tool; echo calibrated > calibration.json; sha256sum tool.tar.gz";
+    let made = Command::new("sh").args(["-c", script]).current_dir(world.dir.path()).output().unwrap();
+    let sum = String::from_utf8(made.stdout).unwrap().split(' ').next().unwrap_or_default().to_owned();
+    let stated =
+        example.split("sha256:").nth(1).and_then(|rest| rest.split_whitespace().next()).expect("a checksum");
+    let example = example
+        .replace("https://example.com", &web)
+        .replace(stated, &sum)
+        .replace("/etc/calibration.json", &format!("{place}/calibration.json"));
+    let example: Value = serde_saphyr::from_str(&example).unwrap();
+    world.create("tasks", "Task", "example", &example["spec"]);
+    world.wait_for_state("example", "Succeeded");
+    assert_eq!(world.log("example"), "calibrated\n");
 }
 
 #[test]

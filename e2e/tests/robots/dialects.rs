@@ -15,7 +15,7 @@ use crate::world::{API, Kind, SOON, World};
 fn robots_of_other_machines_come_over_tls_alone() {
     let port = free_port();
     let address = format!("0.0.0.0:{port}");
-    let flags = ["--roles", "api,engine", "--slots", "2", "--mqtt-listen", &address, "--tls-generate"];
+    let flags = ["--roles", "api,engine,bridge", "--slots", "2", "--mqtt-listen", &address, "--tls-generate"];
     let server = Server::start(&flags);
     let (http, token) = (server.http(), server.new_token("join", "robot"));
     let dir = tempfile::tempdir().unwrap();
@@ -87,7 +87,7 @@ mod real_broker {
         let web = format!("allow_anonymous true\nlistener {port} 127.0.0.1\nprotocol websockets\n");
         let _broker = Mosquitto::start_with(|_, _| web);
         let url = format!("ws://127.0.0.1:{port}/mqtt");
-        let server = Server::start(&["--roles", "api,engine", "--slots", "2", "--mqtt-url", &url]);
+        let server = Server::start(&["--roles", "api,engine,bridge", "--slots", "2", "--mqtt-url", &url]);
         let (http, token) = (server.http(), server.new_token("join", "robot"));
         let dir = tempfile::tempdir().unwrap();
         let _robot = Agent::start("r1", &url, &token, dir.path(), &[]);

@@ -81,6 +81,7 @@ fn canceling_and_deleting_reach_the_robot(kind: Kind) {
         world.waiting_task(name, &json!({"killTimeout": "1s"}));
         world.wait_for_begun(name, 1);
     }
+    wait_for("the robot says that it runs both", SOON, || world.get("robots/r1")["status"]["running"] == 2);
     world.told(&["cancel", "canceled"]);
     let task = world.wait_for_state("canceled", "Canceled");
     assert_eq!(task["status"]["attempts"][0]["exitCode"], 143, "the robot said how it ended");

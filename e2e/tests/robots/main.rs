@@ -5,8 +5,10 @@ mod artifacts;
 mod cut;
 mod dialects;
 mod guide;
+mod images;
 mod jobs;
 mod kills;
+mod real_broker_postgres;
 mod world;
 
 /// Makes a test of a scenario for each broker.

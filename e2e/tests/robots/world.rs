@@ -15,6 +15,9 @@ use tempfile::TempDir;
 pub const API: &str = "/apis/muster.dev/v1alpha1/namespaces/default";
 pub const SOON: Duration = Duration::from_mins(2);
 
+/// What a server with robots does.
+const ROLES: [&str; 4] = ["--roles", "api,engine,bridge", "--slots", "4"];
+
 /// Which broker robots are reached through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -39,25 +42,44 @@ pub struct World {
 
 impl World {
     pub fn new(kind: Kind, flags: &[&str]) -> Self {
-        Self::around((kind == Kind::Mosquitto).then(Mosquitto::start), false, flags)
+        Self::around((kind == Kind::Mosquitto).then(Mosquitto::start), None, flags)
     }
 
-    /// Around a broker that is there; without one, with the embedded one.
-    pub fn around(broker: Option<Mosquitto>, users: bool, flags: &[&str]) -> Self {
+    /// Around a broker that is there; without one, with the embedded one. A broker that knows users has a port for servers.
+    pub fn around(broker: Option<Mosquitto>, for_servers: Option<u16>, flags: &[&str]) -> Self {
         let port = broker.as_ref().map_or_else(free_port, Mosquitto::port);
         let address = format!("127.0.0.1:{port}");
-        let url = broker_url("muster", port, users);
-        let mut all = vec!["--roles", "api,engine", "--slots", "4"];
-        match broker {
-            None => all.extend(["--mqtt-listen", &address]),
-            Some(_) => all.extend(["--mqtt-url", &url]),
-        }
-        all.extend(flags);
-        let server = Server::start(&all);
+        let users = for_servers.is_some();
+        let url = broker_url("muster", for_servers.unwrap_or(port), users);
+        let place = match broker {
+            None => ["--mqtt-listen", &address],
+            Some(_) => ["--mqtt-url", &url],
+        };
+        let server = Server::start(&[&ROLES, &place[..], flags].concat());
         let http = server.http();
         let token = server.new_token("join", "robot");
         let dir = tempfile::tempdir().expect("a temporary directory can be made");
         Self { server, http, broker, port, token, users, dir }
+    }
+
+    /// Two servers of one database around a broker; the second one is apart.
+    pub fn pair(store: &str, flags: &[&str]) -> (Self, Server) {
+        let broker = Mosquitto::start();
+        let url = broker_url("muster", broker.port(), false);
+        let all = [&["--store", store, "--lease", "2s"], flags].concat();
+        let other = Server::start(&[&ROLES, &["--mqtt-url", &url][..], &all].concat());
+        (Self::around(Some(broker), None, &all), other)
+    }
+
+    /// Goes on with another server; returns the former.
+    pub fn turn_to(&mut self, server: Server) -> Server {
+        self.http = server.http();
+        std::mem::replace(&mut self.server, server)
+    }
+
+    /// A token that robots join with.
+    pub fn join_token(&self) -> &str {
+        &self.token
     }
 
     /// Starts an agent and waits until it is Online.
@@ -113,7 +135,7 @@ impl World {
         let place = self.dir.path().join(name);
         let place = place.display();
         let script = format!(
-            "echo begun; echo x >> {place}.begun; while [ ! -e {place}.go ]; do sleep 0.05; done; echo x >> {place}.ended; \
+            "echo begun; echo $$ > {place}.process; echo x >> {place}.begun; while [ ! -e {place}.go ]; do sleep 0.05; done; echo x >> {place}.ended; \
              echo ended"
         );
         self.task(name, &script, more);
@@ -123,6 +145,13 @@ impl World {
     pub fn times(&self, name: &str, what: &str) -> usize {
         let text = fs::read_to_string(self.dir.path().join(format!("{name}.{what}")));
         text.map_or(0, |text| text.lines().count())
+    }
+
+    /// The process of a task that has begun.
+    #[track_caller]
+    pub fn process(&self, name: &str) -> i32 {
+        let text = fs::read_to_string(self.dir.path().join(format!("{name}.process")));
+        text.expect("it has begun").trim().parse().expect("a number")
     }
 
     #[track_caller]

@@ -148,24 +148,31 @@ impl Agent {
     }
 
     pub(super) async fn observe(&mut self, fact: Fact) -> anyhow::Result<()> {
-        match &fact.what {
-            Observation::Started => {
-                let containers = self.records.get(&fact.handle).map(|record| record.containers.clone());
-                let sent = containers.into_iter().flatten().map(|name| (name, 0)).collect();
-                drop(self.uploads.send(Upload::Follow(fact.handle.clone(), sent)));
-                self.tell(&fact.handle, &fact.what).await
-            }
-            Observation::Ended(_) => {
-                // Its log goes first.
-                drop(self.uploads.send(Upload::Finish(fact.handle.clone())));
-                self.ends.push((fact.handle, fact.what));
+        let Fact { handle, what, .. } = fact;
+        let Some(record) = self.records.get(&handle) else { return Ok(()) };
+        match &what {
+            // It was taken up, and a former agent has said so.
+            Observation::Started if record.has_started() => {
+                tracing::info!(%handle, "it goes on");
                 Ok(())
             }
-            Observation::Created
-            | Observation::Waiting { .. }
-            | Observation::Blocked { .. }
-            | Observation::StartFailed { .. }
-            | Observation::Lost { .. } => self.tell(&fact.handle, &fact.what).await,
+            Observation::Started => {
+                let sent = record.containers.iter().map(|name| (name.clone(), 0)).collect();
+                drop(self.uploads.send(Upload::Follow(handle.clone(), sent)));
+                self.tell(&handle, &what).await
+            }
+            Observation::Ended(_) | Observation::Lost { .. } | Observation::StartFailed { .. } => {
+                if let Observation::Ended(Ending { message: Some(why), .. }) = &what {
+                    tracing::warn!(%handle, %why, "it ended");
+                }
+                // Its log goes first.
+                drop(self.uploads.send(Upload::Finish(handle.clone())));
+                self.ends.push((handle, what));
+                Ok(())
+            }
+            Observation::Created | Observation::Waiting { .. } | Observation::Blocked { .. } => {
+                self.tell(&handle, &what).await
+            }
         }
     }
 
@@ -182,12 +189,16 @@ impl Agent {
     }
 }
 
-pub(super) fn lost(why: &str) -> Observation {
+fn lost(why: &str) -> Observation {
     Observation::Lost { reason: EXECUTOR_LOST.to_owned(), message: why.to_owned() }
 }
 
-/// Programs find what this machine offers, unless the task says otherwise. The home of the agent is not that of other users.
+/// Programs find what this machine offers, unless the task says otherwise. The home of the agent is not that of other users, and an image
+/// has an environment of its own.
 fn give_environment(launch: &mut Launch) {
+    if launch.image.is_some() {
+        return;
+    }
     let other_user = launch.robot.as_ref().is_some_and(|robot| !robot.user.is_empty());
     for container in &mut launch.containers {
         for name in PASSED_ON.into_iter().filter(|name| !other_user || *name != "HOME") {

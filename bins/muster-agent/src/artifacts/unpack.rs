@@ -1,10 +1,11 @@
 //! Archives, unpacked. What would land outside of the directory is refused with the whole archive.
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
+use zip::ZipArchive;
 
 use super::Interrupt;
 use super::failure::FetchFailure;
@@ -16,6 +17,8 @@ pub enum Archive {
     Tar,
     /// gzip.
     TarGz,
+    /// Each file by itself.
+    Zip,
 }
 
 impl Archive {
@@ -26,8 +29,9 @@ impl Archive {
             Some("tar") => Ok(Self::Tar),
             Some("tgz") => Ok(Self::TarGz),
             Some("gz") if name.ends_with(".tar.gz") => Ok(Self::TarGz),
+            Some("zip") => Ok(Self::Zip),
             _ => Err(FetchFailure::bad(format!(
-                "{name:?} cannot be unpacked; only .tar, .tar.gz and .tgz can"
+                "{name:?} cannot be unpacked; only .tar, .tar.gz, .tgz and .zip can"
             ))),
         }
     }
@@ -40,6 +44,7 @@ impl Archive {
         let unpacked = match self {
             Self::Tar => unpack_tar(file, dir),
             Self::TarGz => unpack_tar(MultiGzDecoder::new(file), dir),
+            Self::Zip => unpack_zip(file, dir),
         };
         unpacked.map_err(|error| match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FetchFailure::of_disk(dir, &error),
@@ -61,6 +66,17 @@ fn unpack_tar(from: impl Read, dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
+fn unpack_zip(from: impl Read + Seek, dir: &Path) -> io::Result<()> {
+    let mut archive = ZipArchive::new(from)?;
+    for index in 0..archive.len() {
+        let entry = archive.by_index(index)?;
+        if entry.enclosed_name().is_none() {
+            return Err(io::Error::other(format!("{:?} leads out of it", entry.name()?)));
+        }
+    }
+    Ok(archive.extract(dir)?)
+}
+
 /// Can be ended in between.
 struct Watched<'a, R> {
     inner: R,
@@ -74,12 +90,21 @@ impl<R: Read> Read for Watched<'_, R> {
     }
 }
 
+impl<R: Seek> Seek for Watched<'_, R> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.inner.seek(to)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
+    use std::io::{Cursor, Write as _};
+    use std::os::unix::fs::PermissionsExt as _;
 
     use flate2::Compression;
     use flate2::write::GzEncoder;
+    use zip::ZipWriter;
+    use zip::write::SimpleFileOptions;
 
     use super::*;
 
@@ -97,6 +122,15 @@ mod tests {
         builder.into_inner().unwrap()
     }
 
+    fn zip_archive(names: &[&str]) -> Vec<u8> {
+        let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+        for name in names {
+            writer.start_file(*name, SimpleFileOptions::default().unix_permissions(0o755)).unwrap();
+            writer.write_all(b"hello").unwrap();
+        }
+        writer.finish().unwrap().into_inner()
+    }
+
     fn unpack(kind: Archive, bytes: &[u8]) -> (tempfile::TempDir, Result<(), FetchFailure>) {
         let temp = tempfile::tempdir().unwrap();
         let file = temp.path().join("archive");
@@ -110,25 +144,37 @@ mod tests {
         let plain = archive(&["a", "b/c"]);
         let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
         packed.write_all(&plain).unwrap();
-        for (kind, bytes) in [(Archive::Tar, plain), (Archive::TarGz, packed.finish().unwrap())] {
+        let zipped = zip_archive(&["a", "b/c"]);
+        for (kind, bytes) in
+            [(Archive::Tar, plain), (Archive::TarGz, packed.finish().unwrap()), (Archive::Zip, zipped)]
+        {
             let (temp, outcome) = unpack(kind, &bytes);
             outcome.unwrap();
-            assert_eq!(fs::read_to_string(temp.path().join("dir/b/c")).unwrap(), "hello");
+            let file = temp.path().join("dir/b/c");
+            assert_eq!(fs::read_to_string(&file).unwrap(), "hello");
+            let mode = fs::metadata(&file).unwrap().permissions().mode();
+            assert_eq!(mode & 0o100, 0o100, "{kind:?}: a program stays one");
         }
     }
 
     #[test]
     fn an_archive_that_leads_out_of_the_directory_is_refused() {
-        let (temp, outcome) = unpack(Archive::Tar, &archive(&["fine", "../outside"]));
-        assert_eq!(outcome.unwrap_err().reason, "BadArtifact");
-        assert!(!temp.path().join("outside").exists());
+        let names = ["fine", "../outside"];
+        for (kind, bytes) in [(Archive::Tar, archive(&names)), (Archive::Zip, zip_archive(&names))] {
+            let (temp, outcome) = unpack(kind, &bytes);
+            assert_eq!(outcome.unwrap_err().reason, "BadArtifact", "{kind:?}");
+            assert!(!temp.path().join("outside").exists());
+        }
     }
 
     #[test]
     fn what_is_no_archive_is_refused() {
-        let (_temp, outcome) = unpack(Archive::TarGz, b"this is a web page that says sorry");
-        assert_eq!(outcome.unwrap_err().reason, "BadArtifact");
-        assert!(Archive::of("a.zip").is_err() && Archive::of("gz").is_err());
+        for kind in [Archive::TarGz, Archive::Zip] {
+            let (_temp, outcome) = unpack(kind, b"this is a web page that says sorry");
+            assert_eq!(outcome.unwrap_err().reason, "BadArtifact");
+        }
+        assert!(Archive::of("a.rar").is_err() && Archive::of("gz").is_err());
+        assert_eq!(Archive::of("a.zip"), Ok(Archive::Zip));
         assert_eq!(Archive::of("a.tgz"), Ok(Archive::TarGz));
     }
 

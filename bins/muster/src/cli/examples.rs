@@ -234,7 +234,17 @@ A run made for a time has a name that follows from it, so a backfill makes no ru
 pub const STORE: &str = "\
 Examples:
   muster store copy --from sqlite:$HOME/.local/share/muster/muster.db --to postgres://muster@db.example/muster
+  muster store copy --from sqlite:muster.db --to postgres://muster@db.example/muster --files-from files --files-to s3://muster
   muster store copy --from postgres://muster@db.example/muster --to sqlite:muster.db
 
 Stop the servers of both first. A copy that was cut goes on where it was when the same command is given again. Files of tasks
 are not in a store: copy the directory `files` too.";
+
+/// Of `backup` and `restore`.
+pub const BACKUP: &str = "\
+Examples:
+  muster backup monday.tar                       objects of one moment, kept logs and attachments
+  muster --data elsewhere restore monday.tar     a data directory that `muster --data elsewhere up` uses
+
+A backup holds what tokens are known by: keep it private. It is checked when it was made, and again before it is restored.
+Attempts that ran are lost executors to the restored server, as after a crash.";

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use muster_types::Duration;
 
+use super::ServerRole;
 use super::object_args::Output;
 
 /// Who lets robots in.
@@ -51,9 +52,25 @@ pub struct RobotArgs {
 }
 
 impl RobotArgs {
-    /// True if there are to be robots at all.
-    pub fn wanted(&self) -> bool {
-        self.mqtt_url.is_some() || self.mqtt_listen.as_deref() != Some("off")
+    /// This, for a server that runs tasks on robots: at a broker of one's own, or at the one that is part of this server, if it
+    /// listens there.
+    pub fn of_engine(&self, roles: &[ServerRole]) -> Option<&Self> {
+        let own = self.mqtt_listen.as_deref() != Some("off") && roles.contains(&ServerRole::Bridge);
+        (self.mqtt_url.is_some() || own).then_some(self)
+    }
+
+    /// This, for a server that listens to robots at a broker of one's own.
+    pub fn of_bridge(&self, roles: &[ServerRole]) -> anyhow::Result<Option<&Self>> {
+        let listens = roles.contains(&ServerRole::Bridge);
+        if listens && self.mqtt_url.is_none() && !roles.contains(&ServerRole::Engine) {
+            anyhow::bail!(
+                "the role bridge without the role engine listens at a broker of your own: give --mqtt-url URL"
+            );
+        }
+        if !listens && self.mqtt_listen.as_deref().is_some_and(|address| address != "off") {
+            anyhow::bail!("--mqtt-listen is for a server that listens to robots: add bridge to --roles");
+        }
+        Ok((listens && self.mqtt_url.is_some()).then_some(self))
     }
 }
 

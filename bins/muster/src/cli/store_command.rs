@@ -1,5 +1,7 @@
 //! Flags of `store`.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
 /// Verbs of `store`.
@@ -21,4 +23,10 @@ pub struct CopyArgs {
     /// Name of the installation that a database belongs to
     #[arg(long, value_name = "NAME", env = "MUSTER_INSTALLATION", default_value = "muster")]
     pub installation: String,
+    /// Kept logs and attachments to copy as well: a directory, such as DATA/files, or s3://BUCKET/PREFIX
+    #[arg(long, value_name = "PLACE", requires = "files_to")]
+    pub files_from: Option<PathBuf>,
+    /// Where to: the same forms; files that are there and the same are not copied again
+    #[arg(long, value_name = "PLACE", requires = "files_from")]
+    pub files_to: Option<PathBuf>,
 }

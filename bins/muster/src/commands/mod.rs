@@ -2,6 +2,7 @@
 
 mod adapter;
 mod apply;
+mod backup;
 mod cancel;
 mod completion;
 mod delete;
@@ -84,6 +85,8 @@ pub fn carry_out(globals: &Globals, command: Command) -> anyhow::Result<ExitCode
             Command::Robot(command) => robot::run(globals, command).await,
             Command::Sink(command) => sink::run(globals, command).await,
             Command::Store(command) => store::run(&command),
+            Command::Backup { file } => backup::back_up(globals, &file).await,
+            Command::Restore { file } => backup::restore(globals, &file),
             Command::Kubeconfig(args) => kubeconfig::run(globals, &args),
             Command::Token(command) => token::run(globals, command).await,
             Command::Completion { shell } => completion::run(shell),

@@ -79,6 +79,7 @@ async fn run_here_or_there(globals: &Globals, args: &RunArgs) -> anyhow::Result<
             store: &store,
             limits: &limits,
             engine,
+            bridge: None,
             relay: Some(RelayOptions::default()),
             web: false,
         };

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
+use muster_ports::blobs::{CopiedFiles, copy_files};
 use muster_ports::store::{Log, Revision};
 use muster_store_sql::{Copied, PostgresLog, SqliteLog, copy};
 
 use crate::cli::{CopyArgs, StoreCommand};
+use crate::files_choice::open_place;
 use crate::output::progress::Progress;
 use crate::output::streams;
 use crate::store_choice::Place;
@@ -22,6 +24,10 @@ pub fn run(command: &StoreCommand) -> anyhow::Result<ExitCode> {
 
 fn copy_store(args: &CopyArgs) -> anyhow::Result<ExitCode> {
     let mut from = open_source(args)?;
+    // First: a store that was copied whole has all its files.
+    if let (Some(from), Some(to)) = (&args.files_from, &args.files_to) {
+        copy_all_files(from, to)?;
+    }
     let copied = match Place::parse(&args.to)? {
         Place::Sqlite(path) => copy_to_file(&mut *from, &path)?,
         Place::Postgres(target) => {
@@ -45,6 +51,26 @@ fn open_source(args: &CopyArgs) -> anyhow::Result<Box<dyn Log>> {
         Place::Sqlite(path) => Ok(Box::new(SqliteLog::open(&path)?)),
         Place::Postgres(target) => Ok(Box::new(PostgresLog::open(&target, &args.installation)?)),
     }
+}
+
+fn copy_all_files(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let is_directory = !from.to_str().is_some_and(|text| text.starts_with("s3://"));
+    if is_directory && !from.is_dir() {
+        bail!("there are no files in {}", from.display());
+    }
+    let (from, to) = (open_place(from)?, open_place(to)?);
+    let mut shown: Option<Progress> = None;
+    let copied = copy_files(&*from, &*to, &mut |done, of| {
+        shown.get_or_insert_with(|| Progress::new("files copied", of)).step(done);
+    });
+    if let Some(mut shown) = shown {
+        shown.clear();
+    }
+    let CopiedFiles { files, bytes, found } =
+        copied.context("the files were not copied; try again, it goes on where it was")?;
+    let before = if found > 0 { format!(", {found} of them before") } else { String::new() };
+    streams::report(format!("{files} files of {bytes} bytes copied{before}"))?;
+    Ok(())
 }
 
 fn copy_rows(from: &mut dyn Log, to: &mut dyn Log) -> anyhow::Result<Copied> {

@@ -204,7 +204,7 @@ async fn submit_array(
         return Ok(ExitCode::SUCCESS);
     }
     let mut view = TallyView::new(members.len());
-    let watching = tracking.run_from(revision, |seen| {
+    let watching = tracking.outline_from(revision, |seen| {
         let mut tally = tally.borrow_mut();
         match seen {
             Seen::Task(task) => tally.observe(name_of(task), state_of(task)),

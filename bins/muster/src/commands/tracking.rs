@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use muster_client::client::{Form, PageRequest, Selectors};
-use muster_client::follow::{Change, Follow, News};
+use muster_client::follow::{Change, Depth, Follow, News};
 use muster_client::{Client, Resource, Scope};
 use serde_json::Value;
 
@@ -67,28 +67,30 @@ impl<'a> Tracking<'a> {
         let mut alive = BTreeSet::new();
         match self.list(&mut alive, &mut see).await? {
             None => Ok(()),
-            Some(revision) => self.follow(revision, alive, see).await,
+            Some(revision) => self.follow(revision, alive, Depth::Whole, see).await,
         }
     }
 
-    /// Shows every change after a place.
-    pub async fn run_from(
+    /// Shows every change after a place, and of each task no more than its name and state.
+    pub async fn outline_from(
         &self,
         revision: String,
         see: impl FnMut(Seen<'_>) -> anyhow::Result<ControlFlow<()>>,
     ) -> anyhow::Result<()> {
-        self.follow(revision, BTreeSet::new(), see).await
+        self.follow(revision, BTreeSet::new(), Depth::Outline, see).await
     }
 
     async fn follow(
         &self,
         revision: String,
         mut alive: BTreeSet<String>,
+        depth: Depth,
         mut see: impl FnMut(Seen<'_>) -> anyhow::Result<ControlFlow<()>>,
     ) -> anyhow::Result<()> {
         let scope = Scope::Namespace(self.namespace);
         let selectors = self.selectors.clone();
-        let mut follow = Follow::new(self.client, &self.resource, scope, selectors, Form::Objects, revision);
+        let mut follow = Follow::new(self.client, &self.resource, scope, selectors, Form::Objects, revision)
+            .reading(depth);
         loop {
             let seen = match follow.next().await? {
                 News::Changed(Change::Present, task) => {

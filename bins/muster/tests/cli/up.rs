@@ -83,7 +83,7 @@ fn a_usual_port_of_robots_that_is_taken_keeps_nobody_from_starting() {
     // Whoever has it has it: the port is taken either way.
     let _taken = TcpListener::bind("127.0.0.1:1883");
     let world = World::new();
-    let mut command = world.command(&["up", "--listen", "127.0.0.1:0", "--roles", "api,engine"]);
+    let mut command = world.command(&["up", "--listen", "127.0.0.1:0", "--roles", "api,engine,bridge"]);
     let server = crate::world::Running::start(command.env_remove("MUSTER_MQTT_LISTEN"));
     server.wait_for("Stop with Ctrl-C.");
     let said = |part: &str| while !server.note().contains(part) {};
@@ -95,10 +95,25 @@ fn a_usual_port_of_robots_that_is_taken_keeps_nobody_from_starting() {
 fn a_port_of_robots_that_was_asked_for_and_is_taken_is_an_error() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("there are free ports");
     let address = taken.local_addr().expect("a listener has an address").to_string();
-    let flags = ["up", "--listen", "127.0.0.1:0", "--roles", "api,engine", "--mqtt-listen", &address];
+    let flags = ["up", "--listen", "127.0.0.1:0", "--roles", "api,engine,bridge", "--mqtt-listen", &address];
     let said = World::new().muster(&flags);
     assert_eq!((said.code, said.out.as_str()), (1, ""), "{}", said.err);
     assert!(said.err.contains(&format!("cannot listen for robots on {address}")), "{}", said.err);
+}
+
+#[test]
+fn a_bridge_alone_needs_a_broker_that_others_reach_too() {
+    let said = World::new().muster(&["up", "--listen", "127.0.0.1:0", "--roles", "api,bridge"]);
+    assert_eq!((said.code, said.out.as_str()), (1, ""), "{}", said.err);
+    assert!(said.err.contains("give --mqtt-url URL"), "{}", said.err);
+}
+
+#[test]
+fn an_address_for_robots_without_the_role_that_listens_there_is_refused() {
+    let flags = ["up", "--listen", "127.0.0.1:0", "--roles", "api,engine", "--mqtt-listen", "127.0.0.1:0"];
+    let said = World::new().muster(&flags);
+    assert_eq!((said.code, said.out.as_str()), (1, ""), "{}", said.err);
+    assert!(said.err.contains("add bridge to --roles"), "{}", said.err);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! From a request to its answer: who, what, may they, do it.
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -9,7 +10,9 @@ use hyper::header::AUTHORIZATION;
 use hyper::{HeaderMap, Method, Request, StatusCode};
 use muster_ports::clock::Clock;
 use muster_ports::pages::PLACE;
+use muster_ports::rates::Rates;
 use muster_ports::store::Store;
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
@@ -25,7 +28,6 @@ use crate::negotiate::choose_form;
 use crate::options::Options;
 use crate::parts::Parts;
 use crate::query::Query;
-use crate::rates::Rates;
 use crate::refusal::Refusal;
 use crate::registry::Registry;
 use crate::respond::{self, Reply};
@@ -54,6 +56,13 @@ pub struct Settings {
     pub bookmark_every: Duration,
     /// Largest file that is taken.
     pub max_file: u64,
+}
+
+impl Settings {
+    fn rates(&self) -> Option<Rates> {
+        let allowed = self.requests_per_second;
+        (allowed > 0).then(|| Rates::new(allowed, allowed.saturating_mul(2)))
+    }
 }
 
 impl Default for Settings {
@@ -85,7 +94,8 @@ pub struct Api {
     pub(crate) metrics: Metrics,
     /// Where the documents of our kinds are, which do not change while the server runs.
     pub(crate) openapi_entries: Map<String, Value>,
-    rates: Rates,
+    /// How fast each token may ask; nothing is no limit.
+    rates: Option<Mutex<Rates>>,
 }
 
 impl Api {
@@ -106,7 +116,7 @@ impl Api {
             clock,
             continuations: Continuations::default(),
             watches: Arc::new(Semaphore::new(settings.max_watches)),
-            rates: Rates::new(settings.requests_per_second),
+            rates: settings.rates().map(Mutex::new),
             metrics: Metrics::new(parts.telemetry.clone()),
             settings,
             shutdown,
@@ -183,6 +193,10 @@ impl Api {
                 let body = self.read_body(body).await?;
                 self.token_request(&head.method, name, &user, &body).await
             }
+            Target::Backup => {
+                label.verb = "backup";
+                self.backup_request(&head.method, &user).await
+            }
             document if is_read => {
                 if self.store.is_shared() {
                     self.catch_up().await?;
@@ -218,7 +232,8 @@ impl Api {
     }
 
     fn admit_user(&self, user: User) -> Result<User, Refusal> {
-        if self.rates.take(&user.name, self.clock.now()) {
+        let allowed = self.rates.as_ref().is_none_or(|rates| rates.lock().take(&user.name, self.clock.now()));
+        if allowed {
             return Ok(user);
         }
         self.metrics.turned_away("rate");
@@ -257,8 +272,14 @@ impl Api {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let most = self.settings.max_body;
-        let whole = Limited::new(body, most).collect();
-        match tokio::time::timeout(self.settings.body_timeout, whole).await {
+        let mut whole = std::pin::pin!(Limited::new(body, most).collect());
+        // Most bodies are there already and need no timer.
+        let at_once = std::future::poll_fn(|cx| Poll::Ready(whole.as_mut().poll(cx))).await;
+        let read = match at_once {
+            Poll::Ready(read) => Ok(read),
+            Poll::Pending => tokio::time::timeout(self.settings.body_timeout, whole).await,
+        };
+        match read {
             Ok(Ok(collected)) => Ok(collected.to_bytes()),
             Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
                 Err(Refusal::too_large(format!("the request body is larger than {most} bytes")))

@@ -51,8 +51,8 @@ pub fn identity_of(proxy: &FrontProxy, headers: &HeaderMap) -> Option<Identity> 
             name.as_str().strip_prefix(&prefix).filter(|key| !key.is_empty())
         });
         if let Some(key) = key {
-            let key = percent_decode(key).unwrap_or_else(|| key.to_owned());
-            identity.extra.insert(key, texts(name.as_str()));
+            let key = percent_decode(key).unwrap_or_else(|| key.into());
+            identity.extra.insert(key.into_owned(), texts(name.as_str()));
         }
     }
     Some(identity)

@@ -1,5 +1,6 @@
 //! Random identities: uids, name suffixes, secrets.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use muster_ports::clock::Millis;
@@ -10,7 +11,7 @@ use crate::refusal::Refusal;
 const SUFFIX: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// A time-ordered (version 7) uuid. Those made by one server grow strictly, so a uid also tells who came first.
-pub fn uid(now: Millis) -> Result<String, Refusal> {
+pub fn uid(now: Millis) -> String {
     /// Milliseconds and a counter within them, 48 and 12 bits, of the last uid.
     static LAST: AtomicU64 = AtomicU64::new(0);
     let first_of_now = u64::try_from(now.0.max(0)).unwrap_or(0) << 12;
@@ -18,7 +19,8 @@ pub fn uid(now: Millis) -> Result<String, Refusal> {
     let next = |last: u64| Some(first_of_now.max(last + 1));
     let last = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).unwrap_or_else(|last| last);
     let stamp = first_of_now.max(last + 1);
-    let random: [u8; 8] = random()?;
+    // Seeded by the operating system once for each thread. A uid is no secret.
+    let random = RandomState::new().hash_one(stamp).to_be_bytes();
     let mut bytes = [0; 16];
     bytes[..6].copy_from_slice(&(stamp >> 12).to_be_bytes()[2..]);
     bytes[6..8].copy_from_slice(&(stamp & 0xfff | 0x7000).to_be_bytes()[6..]);
@@ -31,7 +33,7 @@ pub fn uid(now: Millis) -> Result<String, Refusal> {
         }
         push_hex(&mut text, *byte);
     }
-    Ok(text)
+    text
 }
 
 /// Five characters that make a generated name unique enough.
@@ -58,8 +60,9 @@ pub fn hex(bytes: &[u8]) -> String {
 }
 
 fn push_hex(text: &mut String, byte: u8) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     for digit in [byte >> 4, byte & 15] {
-        text.push(char::from_digit(u32::from(digit), 16).unwrap_or('0'));
+        text.push(char::from(DIGITS[usize::from(digit)]));
     }
 }
 
@@ -70,13 +73,13 @@ mod tests {
     #[test]
     fn uids_grow_even_within_a_millisecond_and_when_the_clock_goes_back() {
         let now = Millis(1_800_000_000_000);
-        let uids: Vec<_> = (0..10_000).map(|round| uid(Millis(now.0 - round / 100)).unwrap()).collect();
+        let uids: Vec<_> = (0..10_000).map(|round| uid(Millis(now.0 - round / 100))).collect();
         assert!(uids.is_sorted_by(|a, b| a < b));
     }
 
     #[test]
     fn a_uid_is_a_version_7_uuid() {
-        let uid = uid(Millis(1)).unwrap();
+        let uid = uid(Millis(1));
         let dashes: Vec<_> = uid.match_indices('-').map(|(at, _)| at).collect();
         assert_eq!((dashes.as_slice(), uid.len()), ([8, 13, 18, 23].as_slice(), 36));
         assert_eq!(&uid[14..15], "7");

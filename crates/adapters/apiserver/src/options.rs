@@ -127,7 +127,8 @@ impl Options {
         let mut options = Self::default();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let decoded = crate::target::percent_decode(&value.replace('+', " "));
+            let spaced = value.replace('+', " ");
+            let decoded = crate::target::percent_decode(&spaced);
             let value = decoded.ok_or_else(|| refuse(name, "is not valid percent-encoded text"))?;
             if !value.is_empty() {
                 options.set(name, &value)?;

@@ -1,5 +1,7 @@
 //! Query parameters by name, for paths that have their own.
 
+use std::borrow::Cow;
+
 use crate::options::{boolean, number, refuse};
 use crate::refusal::Refusal;
 use crate::target::percent_decode;
@@ -13,7 +15,7 @@ impl Query {
     pub fn parse(query: &str) -> Self {
         let pairs = query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (name.to_owned(), percent_decode(&value.replace('+', " ")))
+            (name.to_owned(), percent_decode(&value.replace('+', " ")).map(Cow::into_owned))
         });
         Self(pairs.collect())
     }

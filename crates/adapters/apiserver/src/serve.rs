@@ -2,6 +2,8 @@
 //!
 //! One port speaks both HTTPS and, where that was allowed, plain HTTP: the first byte of a connection tells.
 
+mod rest;
+
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -24,13 +26,16 @@ use crate::api::Api;
 use crate::front_proxy::Fronted;
 use crate::shutdown::Shutdown;
 use crate::tls::Tls;
+use rest::Requests;
 
 /// Connections at once.
 const MAX_CONNECTIONS: usize = 20_000;
 /// Time for the first byte and the TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Time to send the head of a request; also how long a connection may idle between two.
+/// Time to send the head of a request; also how long a connection may rest between two.
 const HEAD: Duration = Duration::from_mins(2);
+/// Time for a connection that rested too long to say goodbye.
+const GOODBYE: Duration = Duration::from_secs(1);
 /// Longest time a client may take none of what is sent to it.
 const STALLED: Duration = Duration::from_mins(1);
 /// Time for open requests to end after shutdown was asked for.
@@ -123,15 +128,18 @@ async fn speak<S>(api: Arc<Api>, stream: S, fronted: Option<Fronted>, shutdown: 
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let requests = Arc::new(Requests::default());
+    let opened = requests.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
-        let api = api.clone();
+        let (api, open) = (api.clone(), opened.open());
         if let Some(fronted) = &fronted {
             request.extensions_mut().insert(fronted.clone());
         }
-        async move { Ok::<_, std::convert::Infallible>(api.handle(request).await) }
+        async move { Ok::<_, std::convert::Infallible>(open.held_by(api.handle(request).await)) }
     });
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(MAX_HEAD);
+    // The library's own limit on the time for a head sets up and takes down a timer for every request.
+    builder.http1().header_read_timeout(None).max_buf_size(MAX_HEAD);
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -139,7 +147,7 @@ where
         .max_header_list_size(u32::try_from(MAX_HEAD).unwrap_or(u32::MAX))
         .keep_alive_interval(Some(Duration::from_secs(30)))
         .keep_alive_timeout(STALLED);
-    let stream = TokioIo::new(Impatient::new(stream));
+    let stream = TokioIo::new(Impatient::new(stream, requests.clone()));
     let connection = builder.serve_connection(stream, service);
     tokio::pin!(connection);
     let ended = tokio::select! {
@@ -147,6 +155,17 @@ where
         () = shutdown.requested() => {
             connection.as_mut().graceful_shutdown();
             connection.await
+        }
+        () = requests.rest(HEAD) => {
+            connection.as_mut().graceful_shutdown();
+            loop {
+                match tokio::time::timeout(GOODBYE, connection.as_mut()).await {
+                    Ok(ended) => break ended,
+                    Err(_) if requests.have_rested(GOODBYE) => break Ok(()),
+                    // A request came at the last moment.
+                    Err(_) => {}
+                }
+            }
         }
     };
     if let Err(error) = ended {
@@ -157,12 +176,20 @@ where
 /// A stream that gives up on a peer that takes nothing.
 struct Impatient<S> {
     stream: S,
+    requests: Arc<Requests>,
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Impatient<S> {
-    fn new(stream: S) -> Self {
-        Self { stream, stalled: None }
+    fn new(stream: S, requests: Arc<Requests>) -> Self {
+        Self { stream, requests, stalled: None }
+    }
+
+    /// What waits to be written is no sign of life.
+    fn wrote(&self, written: &Poll<io::Result<usize>>) {
+        if matches!(written, Poll::Ready(Ok(_))) {
+            self.requests.wrote();
+        }
     }
 
     fn timed<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -194,6 +221,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Impatient<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.wrote(&written);
         self.timed(cx, written)
     }
 
@@ -203,6 +231,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.wrote(&written);
         self.timed(cx, written)
     }
 

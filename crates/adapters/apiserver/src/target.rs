@@ -1,5 +1,6 @@
 //! What a path means: which resource, in which namespace, which object, which subresource.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::access::Ask;
@@ -41,6 +42,8 @@ pub enum Target {
     Metrics,
     /// `/tokens` and `/tokens/{name}`.
     Tokens(Option<String>),
+    /// `/backup`.
+    Backup,
     /// Anything else.
     Unknown,
 }
@@ -110,16 +113,13 @@ impl ResourcePath {
 
 /// Reads a path. Percent-encoding is undone per segment.
 pub fn parse_target(path: &str) -> Target {
-    let Some(segments) = path
-        .split('/')
-        .filter(|segment| !segment.is_empty())
-        .map(percent_decode)
-        .collect::<Option<Vec<String>>>()
+    let Some(segments) =
+        path.split('/').filter(|segment| !segment.is_empty()).map(percent_decode).collect::<Option<Vec<_>>>()
     else {
         return Target::Unknown;
     };
     let folder = path.ends_with('/');
-    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    let segments: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
     match segments.as_slice() {
         ["api"] => Target::CoreVersions,
         ["apis"] => Target::Groups,
@@ -143,6 +143,7 @@ pub fn parse_target(path: &str) -> Target {
         ["livez"] => Target::Health(Probe::Live),
         ["readyz"] => Target::Health(Probe::Ready),
         ["metrics"] => Target::Metrics,
+        ["backup"] => Target::Backup,
         ["tokens"] => Target::Tokens(None),
         ["tokens", name] => Target::Tokens(Some((*name).to_owned())),
         _ => Target::Unknown,
@@ -175,9 +176,9 @@ fn resource_path(group: &str, version: &str, rest: &[&str], folder: bool) -> Tar
 }
 
 /// Undoes percent-encoding; `None` if it is malformed or not UTF-8.
-pub fn percent_decode(text: &str) -> Option<String> {
+pub fn percent_decode(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains('%') {
-        return Some(text.to_owned());
+        return Some(text.into());
     }
     let mut bytes = text.bytes();
     let mut out = Vec::with_capacity(text.len());
@@ -190,7 +191,7 @@ pub fn percent_decode(text: &str) -> Option<String> {
         let low = char::from(bytes.next()?).to_digit(16)?;
         out.push(u8::try_from(high * 16 + low).ok()?);
     }
-    String::from_utf8(out).ok()
+    String::from_utf8(out).ok().map(Cow::from)
 }
 
 #[cfg(test)]

@@ -3,8 +3,12 @@
 //! A token is kept under the SHA-256 of its secret, so looking one up is one read and the store never holds anything
 //! that opens a door. The secrets are 256 random bits; a slow hash would add nothing.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use muster_ports::clock::{Clock, Millis};
-use muster_ports::store::{Batch, Draft, Key, Precondition, ResourceName, Store, Write};
+use muster_ports::store::{Batch, Draft, Key, Precondition, ResourceName, Revision, Store, Write};
+use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -25,6 +29,16 @@ const MAX_TOKENS: usize = 10_000;
 pub struct Tokens {
     store: Store,
     resource: ResourceName,
+    /// Those that were used, as they were read: by the hash of their secret.
+    used: Arc<RwLock<HashMap<[u8; 32], Arc<Used>>>>,
+}
+
+/// A token that was read.
+struct Used {
+    key: Key,
+    /// Which version was read; another one is read anew.
+    revision: Revision,
+    record: Record,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -54,7 +68,7 @@ pub struct NewToken<'a> {
 impl Tokens {
     /// The tokens kept in `store`.
     pub fn new(store: Store) -> Self {
-        Self { store, resource: ResourceName::new(RESOURCE) }
+        Self { store, resource: ResourceName::new(RESOURCE), used: Arc::default() }
     }
 
     /// Makes a token that is bound to nothing and returns its secret, which is shown only now.
@@ -109,7 +123,7 @@ impl Tokens {
         let json = text.replacen('{', "{\"revision\":,", 1).into_bytes();
         let draft =
             Draft::new(json, "{\"revision\":".len()).ok_or_else(|| Refusal::internal("token too large"))?;
-        let write = Write::Put { key: self.key(&secret), expect: Precondition::Absent, draft };
+        let write = Write::Put { key: self.key_of(hash_of(&secret)), expect: Precondition::Absent, draft };
         let committed = self.store.commit(Batch::of(write)).await;
         committed.map_err(|error| Refusal::unavailable(error.to_string()))?;
         Ok(secret)
@@ -117,11 +131,35 @@ impl Tokens {
 
     /// Who holds this secret, if it is valid now.
     pub fn authenticate(&self, secret: &str, clock: &dyn Clock) -> Option<User> {
-        let stored = self.store.get(&self.key(secret))?;
-        let record: Record = serde_json::from_slice(stored.json()).ok()?;
+        let used = self.read(hash_of(secret))?;
+        let record = &used.record;
         let valid = record.expires.is_none_or(|expires| expires > clock.now().0);
-        let bound = record.adapter.map(Bound::Adapter);
-        valid.then_some(User { name: record.name, role: record.role, bound })
+        let bound = || record.adapter.clone().map(Bound::Adapter);
+        valid.then(|| User { name: record.name.clone(), role: record.role, bound: bound() })
+    }
+
+    /// The token with this hash, if there is one now. What was read before is not read again.
+    fn read(&self, hash: [u8; 32]) -> Option<Arc<Used>> {
+        let known = self.used.read().get(&hash).cloned();
+        let key = known.as_ref().map_or_else(|| self.key_of(hash), |used| used.key.clone());
+        let Some(stored) = self.store.get(&key) else {
+            if known.is_some() {
+                self.used.write().remove(&hash);
+            }
+            return None;
+        };
+        if let Some(used) = known.filter(|used| used.revision == stored.revision) {
+            return Some(used);
+        }
+        let record = serde_json::from_slice(stored.json()).ok()?;
+        let used = Arc::new(Used { key, revision: stored.revision, record });
+        let mut all = self.used.write();
+        if all.len() >= MAX_TOKENS {
+            // Most of them are gone.
+            all.clear();
+        }
+        all.insert(hash, used.clone());
+        Some(used)
     }
 
     /// All tokens, without anything secret.
@@ -173,7 +211,11 @@ impl Tokens {
         Some(Key { resource: self.resource.clone(), path: found.path.clone() })
     }
 
-    fn key(&self, secret: &str) -> Key {
-        Key::new(&self.resource, "", &ids::hex(&Sha256::digest(secret.as_bytes())))
+    fn key_of(&self, hash: [u8; 32]) -> Key {
+        Key::new(&self.resource, "", &ids::hex(&hash))
     }
+}
+
+fn hash_of(secret: &str) -> [u8; 32] {
+    Sha256::digest(secret.as_bytes()).into()
 }

@@ -10,7 +10,7 @@ use bytes::{Buf as _, BytesMut};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::client::{Client, Form, Selectors};
@@ -39,6 +39,15 @@ pub enum Change {
     Deleted,
 }
 
+/// How much of each object is read. The server sends all of it; reading all is what costs a follower of thousands most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// All that is sent.
+    Whole,
+    /// Name, revision, whether it is suspended, and state.
+    Outline,
+}
+
 /// What a follower is told.
 #[derive(Debug)]
 pub enum News {
@@ -59,6 +68,7 @@ pub struct Follow<'a> {
     scope: Scope<'a>,
     selectors: Selectors,
     form: Form,
+    depth: Depth,
     revision: String,
     open: Option<Lines>,
     failures: u32,
@@ -83,6 +93,61 @@ struct Event {
     object: Value,
 }
 
+/// An event of which only the outline of the object is read.
+#[derive(Deserialize)]
+struct Outlined {
+    #[serde(rename = "type")]
+    word: String,
+    object: Outline,
+}
+
+#[derive(Deserialize)]
+struct Outline {
+    #[serde(default)]
+    metadata: OutlineMetadata,
+    #[serde(default)]
+    spec: OutlineSpec,
+    #[serde(default)]
+    status: OutlineStatus,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct OutlineMetadata {
+    name: String,
+    resource_version: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct OutlineSpec {
+    suspend: Option<bool>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct OutlineStatus {
+    state: Option<String>,
+}
+
+impl Event {
+    fn read(line: &[u8], depth: Depth) -> serde_json::Result<Self> {
+        if depth == Depth::Outline
+            && let Ok(Outlined { word, object }) = serde_json::from_slice::<Outlined>(line)
+            && word != "ERROR"
+        {
+            let Outline { metadata, spec, status } = object;
+            let object = json!({
+                "metadata": {"name": metadata.name, "resourceVersion": metadata.resource_version},
+                "spec": {"suspend": spec.suspend},
+                "status": {"state": status.state},
+            });
+            return Ok(Self { word, object });
+        }
+        serde_json::from_slice(line)
+    }
+}
+
 impl<'a> Follow<'a> {
     /// Follows the changes after `revision`.
     pub fn new(
@@ -93,7 +158,26 @@ impl<'a> Follow<'a> {
         form: Form,
         revision: String,
     ) -> Self {
-        Self { client, resource, scope, selectors, form, revision, open: None, failures: 0, lost: false }
+        let depth = Depth::Whole;
+        Self {
+            client,
+            resource,
+            scope,
+            selectors,
+            form,
+            depth,
+            revision,
+            open: None,
+            failures: 0,
+            lost: false,
+        }
+    }
+
+    /// Reads so much of each object.
+    #[must_use]
+    pub fn reading(mut self, depth: Depth) -> Self {
+        self.depth = depth;
+        self
     }
 
     /// Goes on after another revision.
@@ -111,7 +195,7 @@ impl<'a> Follow<'a> {
                     Some(news) => return Ok(news),
                 }
             };
-            let Some(event) = lines.next().await else {
+            let Some(event) = lines.next(self.depth).await else {
                 let failed = !lines.spoke && lines.since.elapsed() < SHORT;
                 self.open = None;
                 if failed {
@@ -185,14 +269,14 @@ impl<'a> Follow<'a> {
 
 impl Lines {
     /// The next event; `None` if the watch ended, for whatever reason.
-    async fn next(&mut self) -> Option<Event> {
+    async fn next(&mut self, depth: Depth) -> Option<Event> {
         loop {
             let found = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n');
             if let Some(found) = found {
                 let line = self.buffer.split_to(self.searched + found);
                 self.buffer.advance(1);
                 self.searched = 0;
-                match serde_json::from_slice(&line) {
+                match Event::read(&line, depth) {
                     Ok(event) => return Some(event),
                     Err(_) if line.iter().all(u8::is_ascii_whitespace) => continue,
                     // The stream is out of step; a new one is not.
@@ -244,7 +328,30 @@ mod tests {
             since: Instant::now(),
             spoke: false,
         };
-        assert_eq!(lines.next().await.map(|event| event.word).as_deref(), Some("ADDED"));
-        assert!(lines.next().await.is_none(), "a line without an end is not an event");
+        assert_eq!(lines.next(Depth::Whole).await.map(|event| event.word).as_deref(), Some("ADDED"));
+        assert!(lines.next(Depth::Whole).await.is_none(), "a line without an end is not an event");
+    }
+
+    #[test]
+    fn an_outline_says_of_a_task_what_the_whole_says_and_an_error_is_read_whole() {
+        let task = json!({
+            "metadata": {"name": "a", "resourceVersion": "7", "labels": {"name": "b"}},
+            "spec": {"suspend": true, "container": {"name": "c"}},
+            "status": {"state": "Running", "message": "d", "attempts": [{"state": "e"}]},
+        });
+        let line = |word: &str, object: &Value| json!({"type": word, "object": object}).to_string();
+        let outline = Event::read(line("MODIFIED", &task).as_bytes(), Depth::Outline).unwrap().object;
+        for place in ["/metadata/name", "/metadata/resourceVersion", "/spec/suspend", "/status/state"] {
+            assert_eq!(outline.pointer(place), task.pointer(place), "{place}");
+        }
+        assert_eq!(outline.pointer("/status/message"), None);
+        let bookmark = json!({"metadata": {"resourceVersion": "8"}});
+        let read = Event::read(line("BOOKMARK", &bookmark).as_bytes(), Depth::Outline).unwrap();
+        assert_eq!(revision_of(&read.object), Some("8"));
+        let error = json!({"kind": "Status", "code": 410, "message": "too old"});
+        let read = Event::read(line("ERROR", &error).as_bytes(), Depth::Outline).unwrap();
+        assert_eq!((read.word.as_str(), read.object), ("ERROR", error));
+        let deleted = json!({"kind": "Status", "status": "Failure", "code": 410});
+        assert_eq!(Event::read(line("ERROR", &deleted).as_bytes(), Depth::Outline).unwrap().object, deleted);
     }
 }

@@ -11,6 +11,7 @@
 
 pub mod access;
 pub mod addon;
+mod backup;
 pub mod catalog;
 pub mod client;
 pub mod error;

@@ -20,9 +20,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use thiserror::Error;
 use tokio::sync::oneshot;
 
-use crate::bridge::Buckets;
 use crate::connection::{Login, joining_client};
 use crate::credentials::{Claim, Credentials, hex};
+use crate::link::Patience;
 use crate::messages::MAX_PAYLOAD;
 use crate::topics::Topics;
 
@@ -85,7 +85,7 @@ impl EmbeddedBroker {
             credentials,
             topics: settings.topics.clone(),
             secret: secret.clone(),
-            buckets: Mutex::default(),
+            patience: Mutex::default(),
         };
         let (told, begun) = oneshot::channel();
         std::thread::Builder::new()
@@ -191,7 +191,7 @@ struct Gate {
     topics: Topics,
     secret: String,
     /// What each robot may still say. The bridge speaks to all of them and has no limit.
-    buckets: Mutex<Buckets>,
+    patience: Mutex<Patience>,
 }
 
 impl Gate {
@@ -201,7 +201,7 @@ impl Gate {
         if !self.topics.may_publish(robot, joined, topic) {
             return false;
         }
-        self.buckets.lock().take(user, SystemClock.now())
+        self.patience.lock().hears(user, SystemClock.now())
     }
 
     fn who(&self, connect: &ConnectPacket) -> Option<String> {
@@ -279,7 +279,7 @@ mod tests {
             credentials: Credentials::new(store, "default", Arc::new(|_| false)),
             topics: Topics::new("p"),
             secret: String::new(),
-            buckets: Mutex::default(),
+            patience: Mutex::default(),
         };
         let mut heard = 0;
         for _ in 0..100_000 {

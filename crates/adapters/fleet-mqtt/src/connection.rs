@@ -101,7 +101,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Begins to connect. Must be called from within tokio.
+    /// Begins to connect. The broker keeps what comes while the connection is away. Must be called from within tokio.
     pub fn open(
         url: &BrokerUrl,
         login: &Login,
@@ -109,18 +109,38 @@ impl Connection {
         filters: Vec<String>,
         trust: Option<Arc<rustls::ClientConfig>>,
     ) -> (Self, mpsc::Receiver<Event>) {
-        let mut options = MqttOptions::new(&login.client, broker(url));
-        options.set_credentials(&login.user, login.password.clone().into_bytes());
-        options.set_keep_alive(KEEP_ALIVE);
-        options.set_outgoing_inflight_upper_limit(UNCONFIRMED);
+        let mut options = options(url, login);
         options.set_session_mode(SessionMode::Persistent);
         options.set_session_expiry_interval(Some(SESSION_SECONDS));
         // What was under way in a former process is asked for again by the protocol above: only what this one begins goes on.
         options.set_clean_start(true);
-        options.set_max_packet_size(u32::try_from(MAX_PAYLOAD + OVERHEAD).ok());
         if let Some(will) = will {
             options.set_last_will(LastWill::new(will.topic, will.payload, QoS::AtLeastOnce, false, None));
         }
+        Self::begin(options, Session::Kept, url, filters, trust)
+    }
+
+    /// The same for somebody of whom nothing is kept while the connection is away: what several share goes to the others from the
+    /// moment on in which the broker knows that it is gone.
+    #[cfg(feature = "server")]
+    pub(crate) fn open_brief(
+        url: &BrokerUrl,
+        login: &Login,
+        filters: Vec<String>,
+        trust: Option<Arc<rustls::ClientConfig>>,
+    ) -> (Self, mpsc::Receiver<Event>) {
+        let mut options = options(url, login);
+        options.set_session_mode(SessionMode::Clean);
+        Self::begin(options, Session::Brief, url, filters, trust)
+    }
+
+    fn begin(
+        mut options: MqttOptions,
+        session: Session,
+        url: &BrokerUrl,
+        filters: Vec<String>,
+        trust: Option<Arc<rustls::ClientConfig>>,
+    ) -> (Self, mpsc::Receiver<Event>) {
         if url.tls {
             options.set_transport(match (trust.map(TlsConfiguration::Rustls), &url.web_path) {
                 (Some(config), None) => Transport::tls_with_config(config),
@@ -132,7 +152,7 @@ impl Connection {
         let (client, events) = AsyncClient::builder(options).capacity(OUTGOING).build();
         let (sender, receiver) = mpsc::channel(INCOMING);
         let (alive, ended) = mpsc::channel(1);
-        tokio::spawn(drive(events, client.clone(), filters, sender, ended));
+        tokio::spawn(drive(events, client.clone(), session, filters, sender, ended));
         (Self { client, _ends: Arc::new(alive) }, receiver)
     }
 
@@ -151,6 +171,25 @@ impl Connection {
             Err(_) => false,
         }
     }
+}
+
+/// What becomes of a session when its connection ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Session {
+    /// It goes on with the next connection.
+    Kept,
+    /// It ends too.
+    #[cfg(feature = "server")]
+    Brief,
+}
+
+fn options(url: &BrokerUrl, login: &Login) -> MqttOptions {
+    let mut options = MqttOptions::new(&login.client, broker(url));
+    options.set_credentials(&login.user, login.password.clone().into_bytes());
+    options.set_keep_alive(KEEP_ALIVE);
+    options.set_outgoing_inflight_upper_limit(UNCONFIRMED);
+    options.set_max_packet_size(u32::try_from(MAX_PAYLOAD + OVERHEAD).ok());
+    options
 }
 
 fn broker(url: &BrokerUrl) -> Broker {
@@ -172,6 +211,7 @@ fn with_expiry(expires: Option<Duration>) -> PublishOptions {
 async fn drive(
     mut events: EventLoop,
     client: AsyncClient,
+    session: Session,
     filters: Vec<String>,
     out: mpsc::Sender<Event>,
     mut ended: mpsc::Receiver<()>,
@@ -187,7 +227,7 @@ async fn drive(
         let event = match polled {
             Ok(rumqttc::Event::Incoming(Incoming::ConnAck(_))) => {
                 pause = FIRST_PAUSE;
-                events.options.set_clean_start(false);
+                events.options.set_clean_start(session != Session::Kept);
                 unconfirmed = 0;
                 for filter in &filters {
                     match client.try_subscribe(filter.as_str(), QoS::AtLeastOnce) {

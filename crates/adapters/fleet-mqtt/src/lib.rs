@@ -4,7 +4,8 @@
 //! not: a place for decisions. It never chooses a robot, never writes a phase, and never writes a task; what it hears of
 //! attempts it reports as facts, what it hears of robots it writes down as it was said.
 //!
-//! Start here: [`messages`] is the protocol, `bridge/desk.rs` the bridge.
+//! Start here: [`messages`] is the protocol, `bridge/reception.rs` hears what robots say of themselves, `bridge/desk.rs` what they
+//! say of attempts.
 
 #![warn(missing_docs)]
 
@@ -20,6 +21,8 @@ mod broker;
 #[cfg(feature = "server")]
 mod credentials;
 #[cfg(feature = "server")]
+mod link;
+#[cfg(feature = "server")]
 mod live_logs;
 #[cfg(feature = "server")]
 mod log_store;
@@ -31,9 +34,13 @@ pub use connection::{Connection, Event, Login, Will, joining_client, trust_file}
 pub use topics::{DEFAULT_PREFIX, Inbound, Topics};
 
 #[cfg(feature = "server")]
+pub use bridge::{Reception, ReceptionSettings};
+#[cfg(feature = "server")]
 pub use broker::{BrokerError, BrokerSettings, EmbeddedBroker};
 #[cfg(feature = "server")]
 pub use credentials::{Credentials, JoinCheck};
+#[cfg(feature = "server")]
+pub use link::Link;
 #[cfg(feature = "server")]
 pub use live_logs::RobotLogs;
 #[cfg(feature = "server")]

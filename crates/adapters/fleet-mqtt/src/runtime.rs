@@ -11,34 +11,17 @@ use muster_ports::store::Store;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::bridge::{Desk, Order};
-use crate::broker_url::BrokerUrl;
-use crate::connection::Login;
-use crate::credentials::Credentials;
+use crate::link::Link;
 use crate::live_logs::RobotLogs;
 use crate::log_store::LogStore;
-use crate::topics::Topics;
 
-/// How robots are spoken to.
-#[derive(Clone)]
+/// What is kept of attempts on robots until it is kept for good.
+#[derive(Debug, Clone)]
 pub struct RobotSettings {
-    /// Where the broker is.
-    pub broker: BrokerUrl,
-    /// What the broker is shown.
-    pub login: Login,
-    /// What certificates of the broker are held against, if not the authorities of this machine.
-    pub trust: Option<Arc<rustls::ClientConfig>>,
-    /// What topics begin with.
-    pub topics: Topics,
-    /// Namespace of robots.
-    pub namespace: String,
     /// Directory of logs.
     pub root: PathBuf,
     /// Bytes kept of a log.
     pub log_max_bytes: u64,
-    /// A sign of life is written down no more often than this, unless it says something new.
-    pub write_every: Duration,
-    /// Robots written down in a second, at most.
-    pub writes_per_second: usize,
 }
 
 /// Runs attempts on robots.
@@ -49,19 +32,19 @@ pub struct RobotRuntime {
 }
 
 impl RobotRuntime {
-    /// The runtime, what it observes, and the bridge, which is to be started once everything that was there before has been
-    /// taken over: until then it would take what robots still run for something nobody wants.
+    /// The runtime, what it observes, and what speaks to robots, which is to be started once everything that was there before has
+    /// been taken over: until then it would take what robots still run for something nobody wants.
     pub fn new(
+        link: Link,
         settings: RobotSettings,
         store: Store,
         clock: Arc<dyn Clock>,
-        credentials: Credentials,
     ) -> (Self, UnboundedReceiver<Fact>, impl Future<Output = ()> + Send + 'static) {
-        let logs = LogStore::new(settings.root.clone(), settings.log_max_bytes);
+        let logs = LogStore::new(settings.root, settings.log_max_bytes);
         let (facts, seen) = unbounded_channel();
         let (desk, orders) = unbounded_channel();
-        let bridge = Desk::new(settings, store, clock, credentials, logs.clone(), facts).run(orders);
-        (Self { desk, logs }, seen, bridge)
+        let forwards = Desk::new(link, store, clock, logs.clone(), facts).run(orders);
+        (Self { desk, logs }, seen, forwards)
     }
 
     /// The logs of its attempts.
@@ -79,7 +62,7 @@ impl RobotRuntime {
     }
 
     fn tell(&self, order: Order) {
-        // The bridge ends with the process.
+        // The desk ends with the engine.
         drop(self.desk.send(order));
     }
 }

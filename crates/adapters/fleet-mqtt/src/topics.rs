@@ -3,6 +3,9 @@
 /// What all topics begin with if nothing else is said.
 pub const DEFAULT_PREFIX: &str = "k8s4r";
 
+/// The group of servers that share what robots say.
+const GROUP: &str = "muster";
+
 /// Topics below a prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topics {
@@ -10,7 +13,7 @@ pub struct Topics {
 }
 
 /// What comes from robots, by its topic.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inbound<'a> {
     /// A robot wants to join.
     Register,
@@ -88,19 +91,16 @@ impl Topics {
         format!("{}/robots/{robot}/tasks/{task}/log", self.prefix)
     }
 
-    /// What a bridge subscribes to. Each message goes to one of all bridges.
-    pub fn inbound_filters(&self) -> Vec<String> {
-        [
-            "register",
-            "heartbeat",
-            "robots/+/connection",
-            "robots/+/tasks/state",
-            "robots/+/tasks/+/status",
-            "robots/+/tasks/+/log",
-        ]
-        .iter()
-        .map(|filter| format!("$share/muster/{}/{filter}", self.prefix))
-        .collect()
+    /// What every server subscribes to that listens to robots. A wish to join and a sign of life go to one of them; that a
+    /// connection came or went to all of them, because the order of the two matters.
+    pub fn reception_filters(&self) -> Vec<String> {
+        let shared = [self.register(), self.heartbeat()].map(|topic| format!("$share/{GROUP}/{topic}"));
+        shared.into_iter().chain([self.connection("+")]).collect()
+    }
+
+    /// What the server subscribes to that dispatches.
+    pub fn desk_filters(&self) -> Vec<String> {
+        vec![self.state("+"), self.status("+", "+"), self.log("+", "+")]
     }
 
     /// What a robot subscribes to.
@@ -156,6 +156,15 @@ mod tests {
         assert_eq!(topics.response("r1"), "k8s4r/robots/r1/response");
         assert_eq!(topics.dispatch("r1"), "k8s4r/robots/r1/tasks/dispatch");
         assert_eq!(topics.status("r1", "u"), "k8s4r/robots/r1/tasks/u/status");
+    }
+
+    #[test]
+    fn servers_share_what_one_of_them_is_to_hear_and_each_hears_of_connections() {
+        let topics = Topics::new("p");
+        let shared = ["$share/muster/p/register", "$share/muster/p/heartbeat", "p/robots/+/connection"];
+        assert_eq!(topics.reception_filters(), shared);
+        let alone = ["p/robots/+/tasks/state", "p/robots/+/tasks/+/status", "p/robots/+/tasks/+/log"];
+        assert_eq!(topics.desk_filters(), alone);
     }
 
     #[test]

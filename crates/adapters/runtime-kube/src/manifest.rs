@@ -287,6 +287,7 @@ pub(crate) mod tests {
                 overrides: vec![],
             })),
             robot: None,
+            image: None,
         }
     }
 

@@ -131,6 +131,7 @@ fn launch(round: usize, index: usize) -> Launch {
         limits: Limits::default(),
         pod: None,
         robot: None,
+        image: None,
     }
 }
 

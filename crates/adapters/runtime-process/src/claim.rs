@@ -17,6 +17,8 @@ use thiserror::Error;
 
 /// Between two looks at a lock that somebody else holds.
 const LOOK: Duration = Duration::from_millis(10);
+/// Below the work root: the lock, and who has it.
+const RECORD: &str = ".shepherd";
 /// How long what was killed may take to be gone.
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
@@ -26,7 +28,7 @@ pub(crate) enum ClaimError {
     #[error("cannot use the work directory {path}: {source}")]
     Io { path: PathBuf, source: io::Error },
     #[error(
-        "the work directory {0} is in use: another server runs there, or processes of one that ended cannot be killed"
+        "the work directory {0} is in use: another server or agent runs there, or processes of one that ended cannot be killed"
     )]
     InUse(PathBuf),
 }
@@ -38,27 +40,39 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// Takes the right, waiting for a shepherd that is about to end, and ends what an earlier one left behind. Blocks.
-    pub(crate) fn take(root: &Path, patience: Duration) -> Result<Self, ClaimError> {
+    /// Takes the right and ends what an earlier shepherd left behind; none if somebody else has it. Blocks.
+    pub(crate) fn try_take(root: &Path) -> Result<Option<Self>, ClaimError> {
         let failed = |source| ClaimError::Io { path: root.to_path_buf(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(failed)?;
         let mut options = File::options();
         // Should the shepherd ever print something, it goes behind the record.
         options.read(true).append(true).create(true).mode(0o600);
-        let file = options.open(root.join(".shepherd")).map_err(failed)?;
-        let begun = Instant::now();
-        loop {
-            match file.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::WouldBlock) if begun.elapsed() < patience => std::thread::sleep(LOOK),
-                Err(TryLockError::WouldBlock) => return Err(ClaimError::InUse(root.to_path_buf())),
-                Err(TryLockError::Error(error)) => return Err(failed(error)),
-            }
+        let file = options.open(root.join(RECORD)).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
         if let Some(record) = Record::read(&file) {
             record.end_survivors(root);
         }
-        Ok(Self { file })
+        Ok(Some(Self { file }))
+    }
+
+    /// Waits until whoever has the right is gone, and all it started with it; kills it if it takes too long. Blocks.
+    pub(crate) fn wait_for_holder(root: &Path, patience: Duration) -> Result<(), ClaimError> {
+        let mut kill_at = Some(Instant::now() + patience);
+        while Self::try_take(root)?.is_none() {
+            if kill_at.is_some_and(|at| at <= Instant::now()) {
+                tracing::error!("the shepherd does not end; killing it");
+                kill_at = None;
+                let file = File::open(root.join(RECORD)).ok();
+                // Its shepherd ends everything when the warden is gone.
+                drop(file.and_then(|file| Record::read(&file)?.warden()).as_ref().and_then(kill));
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
     }
 
     /// Hands the lock to a process: whoever holds the copy holds the right.
@@ -102,6 +116,12 @@ impl Record {
             session: session.parse().ok()?,
             start_ticks: start_ticks.parse().ok()?,
         })
+    }
+
+    /// The process whose session it is, if it still runs.
+    fn warden(&self) -> Option<ProcessStat> {
+        let same_boot = boot_id().as_ref() == Some(&self.boot);
+        stat_of(self.session).filter(|stat| same_boot && stat.start_ticks == self.start_ticks)
     }
 
     fn to_line(&self) -> String {
@@ -149,34 +169,39 @@ fn kill(process: &ProcessStat) -> Option<rustix::fd::OwnedFd> {
 mod tests {
     use super::*;
 
+    fn take(root: &Path) -> Option<Claim> {
+        Claim::try_take(root).unwrap()
+    }
+
     #[test]
     fn a_work_root_has_one_claim_at_a_time() {
         let temp = tempfile::tempdir().unwrap();
         let root = temp.path().join("root");
-        let claim = Claim::take(&root, Duration::ZERO).unwrap();
-        assert!(matches!(Claim::take(&root, Duration::ZERO), Err(ClaimError::InUse(_))));
+        let claim = take(&root).unwrap();
+        assert!(take(&root).is_none());
         let copy = claim.copy().unwrap();
         drop(claim);
-        assert!(matches!(Claim::take(&root, Duration::ZERO), Err(ClaimError::InUse(_))));
+        assert!(take(&root).is_none());
         drop(copy);
-        Claim::take(&root, Duration::ZERO).unwrap();
+        assert!(take(&root).is_some());
     }
 
     #[test]
-    fn a_claim_waits_for_the_one_before() {
+    fn whoever_has_a_claim_is_waited_for() {
         let temp = tempfile::tempdir().unwrap();
-        let claim = Claim::take(temp.path(), Duration::ZERO).unwrap();
+        let claim = take(temp.path()).unwrap();
         std::thread::scope(|scope| {
-            let next = scope.spawn(|| Claim::take(temp.path(), Duration::from_mins(1)).is_ok());
+            let waits = scope.spawn(|| Claim::wait_for_holder(temp.path(), Duration::from_mins(1)).is_ok());
             drop(claim);
-            assert!(next.join().unwrap());
+            assert!(waits.join().unwrap());
         });
+        assert!(take(temp.path()).is_some());
     }
 
     #[test]
     fn records_are_read_as_they_were_written() {
         let temp = tempfile::tempdir().unwrap();
-        let claim = Claim::take(temp.path(), Duration::ZERO).unwrap();
+        let claim = take(temp.path()).unwrap();
         assert_eq!(Record::read(&claim.file), None);
         claim.record(std::process::id()).unwrap();
         assert_eq!(Record::read(&claim.file), Record::of(std::process::id()));

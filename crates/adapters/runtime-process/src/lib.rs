@@ -2,7 +2,8 @@
 //!
 //! Is: the server's side of a shepherd (see `muster-exec`): it starts one, tells it what to do, passes on what it sees, and
 //! says `Lost` of every attempt it took with it when it died, then starts another. Is not: the parent of any attempt. The
-//! server may be killed at any instant, and everything it asked for ends with it.
+//! server may be killed at any instant, and everything it asked for ends with it; unless it was asked for with
+//! [`Settings::that_go_on`], as agents of robots do: then whoever comes next takes the shepherd over.
 //!
 //! Start here: [`ProcessRuntime`].
 

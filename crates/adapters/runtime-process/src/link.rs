@@ -2,7 +2,7 @@
 //!
 //! Every attempt that is accepted is answered for exactly once by `StartFailed`, `Ended` or `Lost`, whatever happens to the
 //! shepherd. Orders are written at once, by whoever gives them; what the socket does not take, and what is ordered while
-//! there is no shepherd, waits here.
+//! there is no shepherd, waits here. The same holds for attempts of an earlier life that were asked about.
 
 use std::collections::HashSet;
 use std::io;
@@ -30,7 +30,11 @@ struct State {
     facts: Option<UnboundedSender<Fact>>,
     /// Accepted, and not answered for.
     open: HashSet<Handle>,
-    /// The same, but their shepherd is gone and what it ran may still be dying.
+    /// Asked for in an earlier life; no shepherd has said yet what became of them.
+    former: HashSet<Handle>,
+    /// Whether somebody hears of attempts, if that was said.
+    hears: Option<bool>,
+    /// As `open`, but their shepherd is gone and what it ran may still be dying.
     lost: HashSet<Handle>,
     orders: Orders,
     /// No more attempts are accepted.
@@ -51,6 +55,8 @@ impl Link {
         let state = State {
             facts: Some(facts),
             open: HashSet::new(),
+            former: HashSet::new(),
+            hears: None,
             lost: HashSet::new(),
             orders: Orders::Waiting(Vec::new()),
             closing: false,
@@ -68,6 +74,7 @@ impl Link {
             if state.closing {
                 state.report(handle, start_failure("Closing", "the server is ending".into(), true));
             } else if !state.lost.contains(&handle)
+                && !state.former.contains(&handle)
                 && state.open.insert(handle.clone())
                 && let Err(message) = state.orders.add(&Command::Start(launch))
             {
@@ -78,10 +85,30 @@ impl Link {
         self.write(&mut state);
     }
 
+    /// Asks what became of attempts of an earlier life. Whatever shepherd comes is asked until one has answered.
+    pub(crate) fn take_up(&self, handles: impl IntoIterator<Item = Handle>) {
+        let mut state = self.lock();
+        for handle in handles {
+            let is_known = state.open.contains(&handle) || state.lost.contains(&handle);
+            if !is_known && state.former.insert(handle.clone()) {
+                state.orders.tell(&Command::TakeUp(handle));
+            }
+        }
+        self.write(&mut state);
+    }
+
+    /// Somebody hears of attempts, or nobody does. Whatever shepherd comes is told.
+    pub(crate) fn observe_hearing(&self, hears: bool) {
+        let mut state = self.lock();
+        state.hears = Some(hears);
+        state.orders.tell(&Command::Hears(hears));
+        self.write(&mut state);
+    }
+
     /// Asks for the end of an attempt, if it is waited for.
     pub(crate) fn stop(&self, handle: &Handle, grace: Duration) {
         let mut state = self.lock();
-        if state.open.contains(handle) {
+        if state.open.contains(handle) || state.former.contains(handle) {
             state.orders.add(&Command::Stop { handle: handle.clone(), grace }).ok();
             self.write(&mut state);
         }
@@ -91,9 +118,16 @@ impl Link {
     pub(crate) fn close(&self, grace: Duration) {
         let mut state = self.lock();
         state.closing = true;
-        if !state.open.is_empty() {
+        if !state.open.is_empty() || !state.former.is_empty() {
             state.orders.add(&Command::StopAll { grace }).ok();
         }
+        self.write(&mut state);
+    }
+
+    /// Asks for the end of the shepherd, whatever still runs.
+    pub(crate) fn end_shepherd(&self) {
+        let mut state = self.lock();
+        state.orders.tell(&Command::End);
         self.write(&mut state);
     }
 
@@ -110,15 +144,22 @@ impl Link {
         }
     }
 
-    /// A shepherd is there: it is told how to work, then what waited for it.
-    pub(crate) fn connect(&self, socket: Arc<UnixStream>, begin: &Command) {
+    /// A shepherd is there and was told how to work: it is asked about what was before it, and told what waited for it.
+    pub(crate) fn connect(&self, socket: Arc<UnixStream>, shepherd: u32) {
         let mut state = self.lock();
-        let Orders::Waiting(waiting) = &mut state.orders else { return };
+        state.shepherd = Some(shepherd);
+        state.notices.clear();
+        let State { orders, former, hears, .. } = &mut *state;
+        let Orders::Waiting(waiting) = orders else { return };
         let waiting = std::mem::take(waiting);
-        state.orders = Orders::Sent { socket, out: Vec::new() };
-        // Settings are small.
-        state.orders.add(begin).ok();
-        state.orders.out().extend(waiting);
+        *orders = Orders::Sent { socket, out: Vec::new() };
+        if let Some(hears) = *hears {
+            orders.tell(&Command::Hears(hears));
+        }
+        for handle in former.iter() {
+            orders.tell(&Command::TakeUp(handle.clone()));
+        }
+        orders.out().extend(waiting);
         self.write(&mut state);
     }
 
@@ -160,13 +201,6 @@ impl Link {
         self.lock().facts = None;
     }
 
-    /// The shepherd works.
-    pub(crate) fn observe_ready(&self, shepherd: u32) {
-        let mut state = self.lock();
-        state.shepherd = Some(shepherd);
-        state.notices.clear();
-    }
-
     /// The shepherd found something that the machine does not allow.
     pub(crate) fn observe_notice(&self, notice: String) {
         tracing::warn!("{notice}");
@@ -176,8 +210,16 @@ impl Link {
     /// The shepherd saw something.
     pub(crate) fn observe(&self, fact: Fact) {
         let mut state = self.lock();
-        if !matches!(fact.what, Observation::Started) {
-            state.open.remove(&fact.handle);
+        let was_former = state.former.remove(&fact.handle);
+        match fact.what {
+            Observation::Started if was_former => drop(state.open.insert(fact.handle.clone())),
+            Observation::Started => {}
+            Observation::Created
+            | Observation::Waiting { .. }
+            | Observation::Blocked { .. }
+            | Observation::StartFailed { .. }
+            | Observation::Ended(_)
+            | Observation::Lost { .. } => drop(state.open.remove(&fact.handle)),
         }
         state.send(fact);
         if state.is_idle() {
@@ -193,12 +235,12 @@ impl Link {
 
     pub(crate) fn is_open(&self, handle: &Handle) -> bool {
         let state = self.lock();
-        state.open.contains(handle) || state.lost.contains(handle)
+        [&state.open, &state.former, &state.lost].iter().any(|known| known.contains(handle))
     }
 
     pub(crate) fn open(&self) -> Vec<Handle> {
         let state = self.lock();
-        state.open.union(&state.lost).cloned().collect()
+        [&state.open, &state.former, &state.lost].into_iter().flatten().cloned().collect()
     }
 
     pub(crate) fn notices(&self) -> Vec<String> {
@@ -234,13 +276,20 @@ impl State {
     }
 
     fn is_idle(&self) -> bool {
-        self.open.is_empty() && self.lost.is_empty()
+        self.open.is_empty() && self.former.is_empty() && self.lost.is_empty()
     }
 }
 
 impl Orders {
     fn add(&mut self, command: &Command) -> Result<(), String> {
         encode(command, self.out()).map_err(|error| error.to_string())
+    }
+
+    /// Something that whoever comes next is told anyway. Small, so it always fits.
+    fn tell(&mut self, command: &Command) {
+        if let Self::Sent { .. } = self {
+            self.add(command).ok();
+        }
     }
 
     fn out(&mut self) -> &mut Vec<u8> {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use muster_exec::AttemptDirs;
+use muster_exec::{AttemptDirs, WhenDeserted};
 use muster_ports::runtime::{Fact, Handle, Launch};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use crate::link::Link;
 use crate::live_logs::LiveLogs;
-use crate::supervise::supervise;
+use crate::supervise::{Service, supervise};
 
 /// Beyond the grace given to attempts, how long their ends may take to be heard of.
 const LAST_FACTS: Duration = Duration::from_secs(5);
@@ -28,7 +28,7 @@ pub struct Settings {
     pub arguments: Vec<OsString>,
     /// How attempts are run, and where.
     pub executor: muster_exec::Settings,
-    /// How long a shepherd of an earlier server may take to end.
+    /// How long a shepherd of an earlier server may take to end, or to answer.
     pub patience: Duration,
 }
 
@@ -43,13 +43,23 @@ impl Settings {
             patience: Duration::from_secs(10),
         }
     }
+
+    /// The same, but attempts go on when this process is gone, for as long as is said, and are taken up by the next one with
+    /// [`ProcessRuntime::take_up`].
+    #[must_use]
+    pub fn that_go_on(mut self, at_most: Duration) -> Self {
+        self.executor.when_deserted = WhenDeserted::GoOn { at_most };
+        self
+    }
 }
 
-/// Runs attempts as local processes. Dropping it kills them.
+/// Runs attempts as local processes. Dropping it kills them, unless they are to go on.
 pub struct ProcessRuntime {
     link: Arc<Link>,
     dirs: AttemptDirs,
-    close: watch::Sender<bool>,
+    service: watch::Sender<Service>,
+    /// What becomes of the shepherd when nobody says anything else.
+    when_dropped: Service,
     supervisor: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -63,9 +73,13 @@ impl ProcessRuntime {
         let (sender, facts) = unbounded_channel();
         let link = Arc::new(Link::new(sender));
         let dirs = AttemptDirs::new(&settings.executor.work_root);
-        let (close, closed) = watch::channel(false);
-        let supervisor = tokio::spawn(supervise(Arc::clone(&link), settings, closed));
-        Ok((Self { link, dirs, close, supervisor: Mutex::new(Some(supervisor)) }, facts))
+        let when_dropped = match settings.executor.when_deserted {
+            WhenDeserted::End => Service::Ended,
+            WhenDeserted::GoOn { .. } => Service::Left,
+        };
+        let (service, wanted) = watch::channel(Service::Wanted);
+        let supervisor = Mutex::new(Some(tokio::spawn(supervise(Arc::clone(&link), settings, wanted))));
+        Ok((Self { link, dirs, service, when_dropped, supervisor }, facts))
     }
 
     /// Starts an attempt. Does not wait; every start is answered by one `StartFailed`, `Ended` or `Lost`, except that
@@ -77,6 +91,17 @@ impl ProcessRuntime {
     /// Starts several attempts with one message.
     pub fn start_all(&self, launches: impl IntoIterator<Item = Launch>) {
         self.link.start(launches);
+    }
+
+    /// Asks what became of attempts of an earlier life. Each is answered for as if it had been started: `Started` if it runs, and what
+    /// becomes of it later; or how it ended; or that it is `Lost`. Does not wait.
+    pub fn take_up(&self, handles: impl IntoIterator<Item = Handle>) {
+        self.link.take_up(handles);
+    }
+
+    /// Whether somebody is there who sees what becomes of attempts: those that may not run unseen end after a while.
+    pub fn observe_hearing(&self, hears: bool) {
+        self.link.observe_hearing(hears);
     }
 
     /// Asks an attempt to end, and kills it after `grace`. Does not wait; does nothing if it does not run.
@@ -107,7 +132,7 @@ impl ProcessRuntime {
         if tokio::time::timeout(patience, self.link.until_idle()).await.is_err() {
             tracing::warn!(left = self.link.open().len(), "attempts did not end in time and are killed");
         }
-        self.close.send_replace(true);
+        self.service.send_replace(Service::Ended);
         let supervisor = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(supervisor) = supervisor
             && let Err(error) = supervisor.await
@@ -138,6 +163,7 @@ impl ProcessRuntime {
 
 impl Drop for ProcessRuntime {
     fn drop(&mut self) {
-        self.close.send_replace(true);
+        // After a shutdown nobody listens.
+        self.service.send_replace(self.when_dropped);
     }
 }

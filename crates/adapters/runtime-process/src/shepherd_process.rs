@@ -1,14 +1,15 @@
-//! A shepherd as a process of the server: started with a socket for orders, waited for when the socket is closed.
+//! A shepherd as a process of this machine: started with a socket for orders, or taken over from a master that is gone; waited for when
+//! the socket is closed.
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream as StdStream;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::path::PathBuf;
+use std::process::{Child, Command as Program, Stdio};
+use std::time::{Duration, Instant};
 
-use muster_exec::SHEPHERD_VARIABLE;
+use muster_exec::{Command, Decoder, Report, SHEPHERD_VARIABLE, WhenDeserted, encode, knock, shepherd_value};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -16,9 +17,12 @@ use thiserror::Error;
 use tokio::net::UnixStream;
 
 use crate::claim::{Claim, ClaimError};
+use crate::runtime::Settings;
 
 /// How long a shepherd may take to end everything after its socket was closed.
 const LAST_WAIT: Duration = Duration::from_secs(20);
+/// Between two looks at a work root that somebody else holds.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Why there is no shepherd.
 #[derive(Debug, Error)]
@@ -33,34 +37,42 @@ pub(crate) enum SpawnError {
 
 /// A shepherd that runs, below its warden.
 pub(crate) struct ShepherdProcess {
-    warden: Child,
+    /// None if another process started it.
+    warden: Option<Child>,
+    root: PathBuf,
+}
+
+/// A shepherd that waits for orders.
+pub(crate) struct Met {
+    pub(crate) process: ShepherdProcess,
+    pub(crate) socket: UnixStream,
+    /// Its process id.
+    pub(crate) shepherd: u32,
 }
 
 impl ShepherdProcess {
-    /// Starts a shepherd in a work root and answers with the socket to it.
-    pub(crate) async fn spawn(
-        program: PathBuf,
-        arguments: Vec<OsString>,
-        root: PathBuf,
-        patience: Duration,
-    ) -> Result<(Self, UnixStream), SpawnError> {
-        let blocking = move || spawn_blocking(&program, &arguments, &root, patience);
-        let spawned = tokio::task::spawn_blocking(blocking).await;
-        let (warden, socket) = spawned.map_err(io::Error::other)??;
+    /// Takes over the shepherd of a work root if one goes on there, else starts one.
+    pub(crate) async fn meet(settings: Settings) -> Result<Met, SpawnError> {
+        let met = tokio::task::spawn_blocking(move || meet(&settings)).await;
+        let (process, socket, shepherd) = met.map_err(io::Error::other)??;
         socket.set_nonblocking(true)?;
-        Ok((Self { warden }, UnixStream::from_std(socket)?))
+        Ok(Met { process, socket: UnixStream::from_std(socket)?, shepherd })
     }
 
-    /// Waits until the shepherd and all that it started are gone. Its socket must be closed.
+    /// Waits until the shepherd and all that it started are gone. Its socket must be closed, and it must have been told to end if it
+    /// goes on otherwise.
     pub(crate) async fn wait(self) {
-        let waited = tokio::task::spawn_blocking(move || wait_blocking(self.warden)).await;
-        if let Err(error) = waited.map_err(io::Error::other).flatten() {
+        let waited = tokio::task::spawn_blocking(move || match self.warden {
+            Some(warden) => wait_for_child(warden),
+            None => Claim::wait_for_holder(&self.root, LAST_WAIT).map_err(io::Error::other),
+        });
+        if let Err(error) = waited.await.map_err(io::Error::other).flatten() {
             tracing::error!(%error, "cannot wait for the shepherd");
         }
     }
 }
 
-fn wait_blocking(mut warden: Child) -> io::Result<()> {
+fn wait_for_child(mut warden: Child) -> io::Result<()> {
     let ended = pidfd_open(Pid::from_child(&warden), PidfdFlags::empty())?;
     let timeout = Timespec::try_from(LAST_WAIT).ok();
     let mut fds = [PollFd::new(&ended, PollFlags::IN)];
@@ -71,25 +83,75 @@ fn wait_blocking(mut warden: Child) -> io::Result<()> {
     warden.wait().map(|_| ())
 }
 
-fn spawn_blocking(
-    program: &Path,
-    arguments: &[OsString],
-    root: &Path,
-    patience: Duration,
-) -> Result<(Child, StdStream), SpawnError> {
-    let claim = Claim::take(root, patience)?;
-    let (ours, theirs) = StdStream::pair()?;
+fn meet(settings: &Settings) -> Result<(ShepherdProcess, StdStream, u32), SpawnError> {
+    let root = &settings.executor.work_root;
+    let begun = Instant::now();
+    loop {
+        if let Some(claim) = Claim::try_take(root)? {
+            return start(&claim, settings);
+        }
+        // One that is about to end, or has a master already, does not answer.
+        if let WhenDeserted::GoOn { .. } = settings.executor.when_deserted
+            && let Ok(mut socket) = knock(root)
+            && let Ok(shepherd) = greet(&mut socket, settings)
+        {
+            return Ok((ShepherdProcess { warden: None, root: root.clone() }, socket, shepherd));
+        }
+        if begun.elapsed() >= settings.patience {
+            return Err(ClaimError::InUse(root.clone()).into());
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+fn start(claim: &Claim, settings: &Settings) -> Result<(ShepherdProcess, StdStream, u32), SpawnError> {
+    let (mut ours, theirs) = StdStream::pair()?;
     let name = std::env::args_os().next().unwrap_or_else(|| OsString::from("muster"));
-    let warden = Command::new(program)
+    let warden = Program::new(&settings.program)
         .arg0(name)
-        .args(arguments)
-        .env(SHEPHERD_VARIABLE, "1")
+        .args(&settings.arguments)
+        .env(SHEPHERD_VARIABLE, shepherd_value(settings.executor.when_deserted))
         .stdin(OwnedFd::from(theirs))
         // Not for output: the copy of the lock is held as long as the warden or the shepherd runs.
         .stdout(claim.copy()?)
         .stderr(Stdio::inherit())
         .spawn()
-        .map_err(|source| SpawnError::Start { program: program.to_path_buf(), source })?;
+        .map_err(|source| SpawnError::Start { program: settings.program.clone(), source })?;
     claim.record(warden.id())?;
-    Ok((warden, ours))
+    match greet(&mut ours, settings) {
+        Ok(shepherd) => {
+            let root = settings.executor.work_root.clone();
+            Ok((ShepherdProcess { warden: Some(warden), root }, ours, shepherd))
+        }
+        Err(error) => {
+            drop(ours);
+            wait_for_child(warden)?;
+            Err(error.into())
+        }
+    }
+}
+
+/// Tells a shepherd how to work and waits for its answer.
+fn greet(socket: &mut StdStream, settings: &Settings) -> io::Result<u32> {
+    let patience = Some(settings.patience.max(LOOK));
+    socket.set_read_timeout(patience)?;
+    socket.set_write_timeout(patience)?;
+    let mut begin = Vec::new();
+    encode(&Command::Begin(settings.executor.clone()), &mut begin).map_err(io::Error::other)?;
+    socket.write_all(&begin)?;
+    // Byte by byte, so that nothing is taken of what follows.
+    let mut decoder = Decoder::default();
+    let report = loop {
+        if let Some(report) = decoder.next_message().map_err(io::Error::other)? {
+            break report;
+        }
+        let mut byte = [0];
+        socket.read_exact(&mut byte)?;
+        decoder.extend(&byte);
+    };
+    match report {
+        Report::Ready { shepherd } => Ok(shepherd),
+        Report::Failed { message } => Err(io::Error::other(message)),
+        Report::Notice(_) | Report::Fact(_) => Err(io::Error::other("it does not answer")),
+    }
 }

@@ -1,18 +1,17 @@
 //! Keeps a shepherd running: starts it, passes on what it reports, and starts another when it is gone.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use muster_exec::{Command, Decoder, Report};
+use muster_exec::{Decoder, Report};
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::sync::watch;
 
 use crate::link::Link;
 use crate::runtime::Settings;
-use crate::shepherd_process::{ShepherdProcess, SpawnError};
+use crate::shepherd_process::{Met, ShepherdProcess, SpawnError};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -20,12 +19,24 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 const LIVED: Duration = Duration::from_secs(10);
 const READ: usize = 64 << 10;
 
-/// Runs until `closed` says so. Everything a shepherd ran is gone when this returns, and whenever `Lost` is reported.
-pub(crate) async fn supervise(link: Arc<Link>, settings: Settings, mut closed: watch::Receiver<bool>) {
+/// Until when there is a shepherd.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Service {
+    /// There is to be one.
+    Wanted,
+    /// It is to end, and all that it runs.
+    Ended,
+    /// It is left alone, with all that it runs.
+    Left,
+}
+
+/// Runs until it is no longer wanted. Unless it is left alone, everything a shepherd ran is gone when this returns, and whenever `Lost`
+/// is reported.
+pub(crate) async fn supervise(link: Arc<Link>, settings: Settings, mut service: watch::Receiver<Service>) {
     let mut pause = FIRST_PAUSE;
-    while !*closed.borrow_and_update() {
+    while *service.borrow_and_update() == Service::Wanted {
         let begun = Instant::now();
-        match run_one(&link, &settings, &mut closed).await {
+        match run_one(&link, &settings, &mut service).await {
             Ok(()) => break,
             Err(Loss::NotStarted(error)) => {
                 tracing::error!(%error, "no process can be started");
@@ -37,10 +48,12 @@ pub(crate) async fn supervise(link: Arc<Link>, settings: Settings, mut closed: w
             }
         }
         pause = if begun.elapsed() < LIVED { (pause * 2).min(LONGEST_PAUSE) } else { FIRST_PAUSE };
-        tokio::time::timeout(pause, closed.changed()).await.ok();
+        tokio::time::timeout(pause, service.changed()).await.ok();
     }
-    link.report_lost("the server ended");
-    link.fail_waiting("the server ended");
+    if *service.borrow() == Service::Ended {
+        link.report_lost("the server ended");
+        link.fail_waiting("the server ended");
+    }
     link.end();
 }
 
@@ -50,23 +63,32 @@ enum Loss {
     Gone(String),
 }
 
-/// The life of one shepherd; comes back without a loss if it was closed.
-async fn run_one(link: &Link, settings: &Settings, closed: &mut watch::Receiver<bool>) -> Result<(), Loss> {
-    let Settings { program, arguments, executor, patience } = settings.clone();
-    let root: PathBuf = executor.work_root.clone();
-    let spawned = ShepherdProcess::spawn(program, arguments, root, patience).await;
-    let (process, socket) = spawned.map_err(Loss::NotStarted)?;
+/// The life of one shepherd; comes back without a loss if it is no longer wanted.
+async fn run_one(
+    link: &Link,
+    settings: &Settings,
+    service: &mut watch::Receiver<Service>,
+) -> Result<(), Loss> {
+    let met = ShepherdProcess::meet(settings.clone()).await;
+    let Met { process, socket, shepherd } = met.map_err(Loss::NotStarted)?;
     let socket = Arc::new(socket);
-    link.connect(Arc::clone(&socket), &Command::Begin(executor));
-    let served = tokio::select! {
-        served = serve(link, &socket) => Err(served),
-        _ = closed.wait_for(|closed| *closed) => Ok(()),
+    link.connect(Arc::clone(&socket), shepherd);
+    let wanted = tokio::select! {
+        why = serve(link, &socket) => Err(Loss::Gone(why)),
+        changed = service.wait_for(|service| *service != Service::Wanted) => {
+            Ok(changed.map_or(Service::Ended, |service| *service))
+        }
     };
+    match wanted {
+        Ok(Service::Left) => return Ok(()),
+        Ok(Service::Ended | Service::Wanted) => link.end_shepherd(),
+        Err(_) => {}
+    }
     // Closes the socket: the link has the only other reference to it.
     link.release();
     drop(socket);
     process.wait().await;
-    served.map_err(Loss::Gone)
+    wanted.map(|_| ())
 }
 
 /// Passes on reports and waiting orders until the shepherd is gone; answers why.
@@ -101,7 +123,8 @@ fn read(link: &Link, socket: &UnixStream, decoder: &mut Decoder, buffer: &mut [u
     while let Some(report) = decoder.next_message().map_err(|error| error.to_string())? {
         match report {
             Report::Fact(fact) => link.observe(fact),
-            Report::Ready { shepherd } => link.observe_ready(shepherd),
+            // It was said before.
+            Report::Ready { .. } => {}
             Report::Notice(notice) => {
                 tracing::info!("{notice}");
                 link.observe_notice(notice);

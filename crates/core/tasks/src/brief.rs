@@ -11,6 +11,7 @@ use muster_types::{Duration, State, Task, Timestamp};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use crate::progress::highest_attempt;
 use crate::reap::Life;
 use crate::view::{TaskView, need_of, parse_uid, state_of};
 
@@ -21,8 +22,10 @@ pub struct Brief {
     pub view: TaskView,
     /// Its times.
     pub life: Life,
-    /// Number of its latest attempt.
+    /// Number of its attempt.
     pub attempt: u32,
+    /// Number of the attempt that began last.
+    pub attempts: u32,
     /// The user asked for it to be canceled.
     pub cancel: bool,
     /// It is being deleted.
@@ -70,6 +73,7 @@ impl Brief {
             rest_until: second(status.rest_until).unwrap_or(0),
             demand: None,
             robot: None,
+            awaited: None,
         };
         let life = Life {
             state,
@@ -85,6 +89,8 @@ impl Brief {
             view,
             life,
             attempt: status.attempt,
+            // Only attempts on robots can come back.
+            attempts: status.attempt,
             cancel: spec.cancel,
             deleting: metadata.deletion_timestamp.is_some(),
             suspended: spec.suspend,
@@ -100,6 +106,7 @@ impl Brief {
             view: TaskView::of(task, path)?,
             life: Life::of(task),
             attempt: task.status.attempt,
+            attempts: highest_attempt(&task.status),
             cancel: task.spec.cancel,
             deleting: task.metadata.deletion_timestamp.is_some(),
             suspended: task.spec.suspend,

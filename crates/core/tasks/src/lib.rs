@@ -20,6 +20,7 @@ pub mod places;
 pub mod plan;
 pub mod progress;
 pub mod reap;
+pub mod reconcile;
 pub mod records;
 pub mod recovery;
 pub mod render;

@@ -28,13 +28,15 @@ pub enum Event {
     Fail,
     /// The attempt is gone and the policy allows another one.
     Return,
+    /// An attempt that counted as lost is back and runs.
+    Resume,
     /// The user no longer wants it.
     Cancel,
 }
 
 impl Event {
     /// All events.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Submit,
         Self::Hold,
         Self::Free,
@@ -44,6 +46,7 @@ impl Event {
         Self::Succeed,
         Self::Fail,
         Self::Return,
+        Self::Resume,
         Self::Cancel,
     ];
 }
@@ -94,6 +97,8 @@ pub fn transition(state: State, event: Event) -> Result<State, Refused> {
         (Pending | Running, Event::Succeed) => Succeeded,
         (Ready | Postponed | QuotaBlocked | Pending | Running, Event::Fail) => Failed,
         (Pending | Running, Event::Return) => Ready,
+        // With a replacement, or still without one.
+        (Ready | Postponed | QuotaBlocked | Pending | Running, Event::Resume) => Running,
         (Created | Ready | Postponed | QuotaBlocked | Pending | Running, Event::Cancel) => Canceled,
         (Created, _)
         | (Ready | Postponed | QuotaBlocked, Event::Submit | Event::Run | Event::Succeed | Event::Return)

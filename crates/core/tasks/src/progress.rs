@@ -10,6 +10,7 @@ use muster_types::{Millis, State, Task, TaskStatus, Timestamp};
 
 use crate::lifecycle::{Event, Refused, transition};
 use crate::plan::{Hold, Lent, TaskRef};
+use crate::reconcile::await_original;
 use crate::records::{add_error, add_record};
 use crate::recovery::{Recovery, recover};
 use crate::settings::Settings;
@@ -17,6 +18,9 @@ use crate::view::state_of;
 
 /// Attempts that are kept in the status.
 const MAX_ATTEMPTS: usize = 10;
+
+/// The reason of an attempt whose robot is gone. It may come back.
+pub const ROBOT_LOST: &str = "RobotLost";
 
 /// Why news was not taken in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +52,11 @@ pub enum Failure {
     StartFailed,
 }
 
+/// Number of the attempt that began last, which need not be the one that is the task's. None is given twice.
+pub fn highest_attempt(status: &TaskStatus) -> u32 {
+    status.attempts.iter().map(|attempt| attempt.number).max().unwrap_or(0).max(status.attempt)
+}
+
 /// A new attempt is about to be made: the intent that is committed before anything is started.
 pub fn begin_attempt(
     task: &mut Task,
@@ -59,7 +68,7 @@ pub fn begin_attempt(
     change_state(task, Event::Start, now)?;
     let at = now.to_timestamp();
     let status = &mut task.status;
-    status.attempt += 1;
+    status.attempt = highest_attempt(status) + 1;
     status.rest_until = None;
     status.waiting_for = None;
     status.stopping = None;
@@ -233,6 +242,7 @@ pub fn observe_lost(
 ) -> Result<(), Ignored> {
     current(task, handle)?;
     let at = now.to_timestamp();
+    let ran = state_of(task) == State::Running;
     if let Some(attempt) = task.status.attempts.last_mut() {
         attempt.finished_at = Some(at);
         reason.clone_into(&mut attempt.reason);
@@ -242,7 +252,11 @@ pub fn observe_lost(
     if task.status.stopping.is_some() {
         return Ok(cancel(task, now)?);
     }
-    Ok(fail(task, Failure::ExecutorLost, message, now)?)
+    fail(task, Failure::ExecutorLost, message, now)?;
+    if ran && reason == ROBOT_LOST && !state_of(task).is_terminal() {
+        await_original(task, handle);
+    }
+    Ok(())
 }
 
 /// The attempt is to end; the task keeps its place until it has. Without an attempt, canceling is immediate.
@@ -404,7 +418,7 @@ fn back_to_queue(task: &mut Task, words: &str, pause: i64, now: Millis) -> Resul
 }
 
 /// What an attempt reported is of no interest for the next.
-fn forget_report(status: &mut TaskStatus) {
+pub(crate) fn forget_report(status: &mut TaskStatus) {
     status.activity.clear();
     status.errors.clear();
     status.total = None;
@@ -469,7 +483,7 @@ fn current(task: &Task, handle: &Handle) -> Result<(), Ignored> {
     if same { Ok(()) } else { Err(Ignored::OldAttempt) }
 }
 
-fn change_state(task: &mut Task, event: Event, now: Millis) -> Result<(), Refused> {
+pub(crate) fn change_state(task: &mut Task, event: Event, now: Millis) -> Result<(), Refused> {
     let before = state_of(task);
     let after = transition(before, event)?;
     task.status.state = Some(after);

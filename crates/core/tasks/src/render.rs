@@ -28,8 +28,9 @@ use std::time::Duration;
 use muster_expr::Sequences;
 use muster_types::attempt::{Handle, Launch, LaunchContainer, Limits};
 use muster_types::container::{Container, Resources};
+use muster_types::image_launch::{ImageContainer, ImageDriver, ImageLaunch};
 use muster_types::pod_launch::{PodContainer, PodLaunch};
-use muster_types::task::Runtime;
+use muster_types::task::{Driver, Runtime};
 use muster_types::{Quantity, Task, TaskKind, TaskSpec, name_rules};
 use serde_json::Value;
 use thiserror::Error;
@@ -109,13 +110,13 @@ pub enum RenderError {
         /// The image it has, which a process cannot run.
         image: String,
     },
-    /// There is no image for a pod.
-    #[error(
-        "container {container:?} has no image, and a pod cannot run without one; set one, or runtime: process"
-    )]
+    /// There is no image for what runs images.
+    #[error("container {container:?} has no image, and {who}")]
     NoImage {
         /// Which container.
         container: String,
+        /// What runs images, and what to do about it.
+        who: String,
     },
     /// There is no container.
     #[error("the task has no containers and no addon was selected; there is nothing to run")]
@@ -168,10 +169,12 @@ pub fn render_attempt(order: &Order<'_>) -> Result<Launch, RenderError> {
     let limits = sum_limits(spec, &programs).ok_or(RenderError::NoContainer)?;
     let mut names = BTreeSet::new();
     let mut sequences = Sequences::new();
+    let images = Images::of(order.runtime, spec.driver);
     let rendered = programs
         .iter()
-        .map(|program| render_program(program, order.runtime, &mut names, &mut sequences))
+        .map(|program| render_program(program, images, &mut names, &mut sequences))
         .collect::<Result<Vec<_>, _>>()?;
+    let image = images.driver().map(|driver| Box::new(render_image(driver, &programs, &rendered)));
     let pod = (order.runtime == Runtime::Pod).then(|| Box::new(render_pod(order, &programs, &rendered)));
     // For the first container alone, which takes them.
     let mut from_extensions = rendered.iter().flat_map(RenderedProgram::as_seen_by_addon).collect();
@@ -188,7 +191,58 @@ pub fn render_attempt(order: &Order<'_>) -> Result<Launch, RenderError> {
         limits,
         pod,
         robot: None,
+        image,
     })
+}
+
+/// Who runs images, if anybody does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Images {
+    Nobody,
+    Pod,
+    Driver(ImageDriver),
+}
+
+impl Images {
+    fn of(runtime: Runtime, driver: Option<Driver>) -> Self {
+        match (runtime, driver.and_then(Driver::image_driver)) {
+            (Runtime::Pod, _) => Self::Pod,
+            (Runtime::Process | Runtime::Robot, Some(driver)) => Self::Driver(driver),
+            (Runtime::Process | Runtime::Robot, None) => Self::Nobody,
+        }
+    }
+
+    const fn driver(self) -> Option<ImageDriver> {
+        match self {
+            Self::Driver(driver) => Some(driver),
+            Self::Nobody | Self::Pod => None,
+        }
+    }
+
+    fn without_one(self) -> String {
+        match self {
+            Self::Driver(driver) => {
+                format!("driver {driver} cannot run without one; set one, or driver: exec and a command")
+            }
+            Self::Nobody | Self::Pod => {
+                "a pod cannot run without one; set one, or runtime: process".to_owned()
+            }
+        }
+    }
+}
+
+/// What docker or podman need to know.
+fn render_image(
+    driver: ImageDriver,
+    programs: &[Program<'_>],
+    rendered: &[RenderedProgram<'_>],
+) -> ImageLaunch {
+    let containers = programs.iter().zip(rendered);
+    let containers = containers.map(|(program, rendered)| ImageContainer {
+        image: program.container.image.clone(),
+        args: rendered.args.clone(),
+    });
+    ImageLaunch { driver, containers: containers.collect() }
 }
 
 /// What only a pod needs to know. What the task is given in total is the leading container's, unless that says otherwise.
@@ -282,18 +336,18 @@ fn list_programs<'a>(spec: &'a TaskSpec, selection: &Selection<'a>) -> Vec<Progr
 
 fn render_program<'a>(
     program: &Program<'a>,
-    runtime: Runtime,
+    images: Images,
     names: &mut BTreeSet<String>,
     sequences: &mut Sequences,
 ) -> Result<RenderedProgram<'a>, RenderError> {
     let name = choose_name(program, names)?;
     let container = program.container;
-    let is_pod = runtime == Runtime::Pod;
+    let is_image = images != Images::Nobody;
     let first = container.command.first().filter(|first| !first.is_empty());
-    if is_pod && container.image.is_empty() {
-        return Err(RenderError::NoImage { container: name });
+    if is_image && container.image.is_empty() {
+        return Err(RenderError::NoImage { container: name, who: images.without_one() });
     }
-    if !is_pod && first.is_none() {
+    if !is_image && first.is_none() {
         return Err(RenderError::NoCommand { container: name, image: container.image.clone() });
     }
     let mut expand = |texts: &[String]| -> Vec<String> {
@@ -302,7 +356,7 @@ fn render_program<'a>(
     let mut command: Vec<String> = first.into_iter().cloned().collect();
     command.extend(expand(container.command.get(1..).unwrap_or_default()));
     let mut args = expand(&container.args);
-    if !is_pod {
+    if !is_image {
         command.append(&mut args);
     }
     if command.iter().chain(&args).any(|text| text.contains('\0')) {
@@ -397,6 +451,6 @@ fn describe_image(image: &str) -> String {
     if image.is_empty() {
         "; set one".to_owned()
     } else {
-        format!("; a process does not run its image {image:?}, so set a command")
+        format!("; a process does not run its image {image:?}, so set a command, or driver: podman")
     }
 }

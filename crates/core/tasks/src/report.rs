@@ -11,6 +11,7 @@ use muster_types::task_status::{ReportSequence, TaskError, TaskStatus};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::progress::highest_attempt;
 use crate::records::{MAX_ERRORS, MAX_TEXT, add_error};
 
 /// Most lines of activity.
@@ -170,12 +171,13 @@ fn check_open(status: &TaskStatus) -> Result<(), NotNow> {
 
 fn check_place(status: &TaskStatus, report: &Report) -> Result<(), Unfit> {
     let latest = status.attempt;
+    let highest = highest_attempt(status);
     let reported = report.attempt.unwrap_or(latest);
-    if reported > latest {
-        let why = format!("attempt {reported} has not begun; the latest is {latest}");
+    if reported > highest {
+        let why = format!("attempt {reported} has not begun; the latest is {highest}");
         return Err(Unfit::Invalid { field: "attempt".to_owned(), why });
     }
-    if reported < latest {
+    if reported != latest {
         return Err(Unfit::Ignored(Ignored::OldAttempt { reported, latest }));
     }
     let last = status.report_sequence.filter(|last| last.attempt == latest).map(|last| last.sequence);

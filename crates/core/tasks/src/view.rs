@@ -44,6 +44,8 @@ pub struct TaskView {
     pub demand: Option<Arc<Demand>>,
     /// The robot of its attempt, if it has one that has not ended.
     pub robot: Option<Arc<str>>,
+    /// The robot of an attempt that counted as lost and may come back.
+    pub awaited: Option<Arc<str>>,
 }
 
 /// What a task needs while it runs, besides a slot.
@@ -77,6 +79,7 @@ impl TaskView {
             rest_until: task.status.rest_until.map_or(0, Timestamp::as_second),
             demand: demand_of(task),
             robot: robot_of(task),
+            awaited: awaited_robot(task),
         })
     }
 }
@@ -111,6 +114,13 @@ fn demand(spec: &TaskSpec, namespace: &str, group: String) -> Option<Arc<Demand>
 pub fn robot_of(task: &Task) -> Option<Arc<str>> {
     let active = matches!(state_of(task), State::Pending | State::Running);
     let attempt = task.status.attempts.last().filter(|attempt| active && !attempt.robot.is_empty())?;
+    Some(attempt.robot.as_str().into())
+}
+
+/// The robot of the attempt of a task that counted as lost and may come back.
+pub fn awaited_robot(task: &Task) -> Option<Arc<str>> {
+    let original = task.status.original.filter(|_| !state_of(task).is_terminal())?;
+    let attempt = task.status.attempts.iter().find(|attempt| attempt.number == original)?;
     Some(attempt.robot.as_str().into())
 }
 

@@ -117,6 +117,7 @@ impl Story {
                     rest_until: number("rest").unwrap_or(0),
                     demand: None,
                     robot: None,
+                    awaited: None,
                 };
                 self.board.observe(&task);
                 self.tasks.insert(rest[0].to_owned(), task);

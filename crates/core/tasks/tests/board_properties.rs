@@ -105,6 +105,7 @@ impl World {
                     rest_until: 0,
                     demand: None,
                     robot: None,
+                    awaited: None,
                 };
                 self.board.observe(&task);
                 self.tasks.insert(uid, task);

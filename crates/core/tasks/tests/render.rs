@@ -9,6 +9,7 @@ use std::time::Duration;
 use muster_tasks::render::{Contract, Order, RenderError, Token, render_attempt, render_data};
 use muster_tasks::select::Selection;
 use muster_types::attempt::{Launch, Limits};
+use muster_types::image_launch::ImageDriver;
 use muster_types::task::Runtime;
 use muster_types::{Addon, Extension, Task, TaskKind, TaskSpec};
 use proptest::prelude::*;
@@ -199,7 +200,7 @@ mod containers {
             (json!({"command": [""]}), "container \"addon\" has no command; set one"),
             (
                 json!({"image": "quay.io/x"}),
-                "container \"addon\" has no command; a process does not run its image \"quay.io/x\", so set a command",
+                "container \"addon\" has no command; a process does not run its image \"quay.io/x\", so set a command, or driver: podman",
             ),
         ] {
             let error = render(&task(json!({})), Some(&addon(container)), &[]).unwrap_err();
@@ -491,6 +492,36 @@ fn a_pod_needs_an_image_and_no_command() {
     let error =
         render(&task(json!({"runtime": "pod", "container": {"command": ["x"]}})), None, &[]).unwrap_err();
     assert_eq!(error.reason(), "NoImage");
+}
+
+#[test]
+fn a_driver_runs_the_image_and_needs_no_command() {
+    for runtime in ["process", "robot"] {
+        let spec = json!({
+            "runtime": runtime, "driver": "podman", "container": {"image": "i", "args": ["${seq:80}"]},
+        });
+        let launch = render(&task(spec), None, &[]).unwrap();
+        assert!(launch.containers[0].command.is_empty());
+        let image = launch.image.unwrap();
+        assert_eq!(image.driver, ImageDriver::Podman);
+        assert_eq!(
+            (image.containers[0].image.as_str(), &image.containers[0].args[..]),
+            ("i", &["80".to_owned()][..])
+        );
+    }
+    let none =
+        render(&task(json!({"driver": "docker", "container": {"command": ["x"]}})), None, &[]).unwrap_err();
+    assert_eq!(none.reason(), "NoImage");
+    assert!(none.to_string().contains("driver docker cannot run without one"), "{none}");
+}
+
+#[test]
+fn an_image_is_no_concern_of_a_plain_process_nor_a_driver_of_a_pod() {
+    let plain = json!({"driver": "exec", "container": {"image": "i", "command": ["x"]}});
+    assert!(render(&task(plain), None, &[]).unwrap().image.is_none());
+    let pod = json!({"runtime": "pod", "driver": "podman", "container": {"image": "i"}});
+    let launch = render(&task(pod), None, &[]).unwrap();
+    assert!(launch.image.is_none() && launch.pod.is_some());
 }
 
 #[test]

@@ -131,16 +131,16 @@ impl Engine {
     /// A task is gone: so is its attempt, as soon as it has ended, and so are its files.
     pub(super) fn vanish(&mut self, brief: &Brief) {
         self.board.forget(brief.view.uid);
-        self.robots.fleet.release(brief.view.uid);
+        self.robots.forget(brief.view.uid, &brief.view.path);
         self.due.set(brief.view.uid, &brief.view.path, None);
         self.held.remove(&brief.view.path);
         let task = uid_text(brief.view.uid);
         if brief.has_attempt() {
             let handle = Handle { task: task.clone(), attempt: brief.attempt };
-            self.orphans.insert(task, brief.attempt);
+            self.orphans.insert(task, brief.attempts);
             self.outside.runtime.stop(&handle, self.grace(brief.kill_timeout));
         } else {
-            self.files.order(Order::Forget { task, attempts: brief.attempt });
+            self.files.order(Order::Forget { task, attempts: brief.attempts });
         }
     }
 }

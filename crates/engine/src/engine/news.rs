@@ -7,14 +7,16 @@ use std::time::Duration;
 use muster_ports::clock::Millis;
 use muster_ports::runtime::{Fact, Handle, Observation, UNSCHEDULABLE};
 use muster_tasks::brief::{ROBOT_FINALIZER, has_attempt, is_held_by_robot};
-use muster_tasks::progress;
+use muster_tasks::progress::{self, Ignored};
 use muster_tasks::reap::retention;
+use muster_tasks::reconcile::{self, Return};
+use muster_tasks::settings::Settings;
 use muster_tasks::stuck::read_shortage;
 use muster_tasks::view::{TaskView, parse_uid, state_of};
-use muster_types::State;
 use muster_types::task::Runtime;
+use muster_types::{State, Task};
 
-use super::{Engine, STARTED_PATIENCE};
+use super::{Engine, STARTED_PATIENCE, give_up_original, stop_copy};
 use crate::edits::{Action, Edit, Edits};
 use crate::files::Order;
 
@@ -64,29 +66,29 @@ impl Engine {
             };
             let task = &mut edit.task;
             let rules = &self.settings.queue;
-            let outcome = match &fact.what {
-                Observation::Started => progress::observe_started(task, handle, now),
-                Observation::Ended(ending) => progress::observe_ended(task, handle, ending, rules, now),
-                Observation::Lost { reason, message } => {
-                    progress::observe_lost(task, handle, reason, message, now)
-                }
-                // Nobody writes that down.
-                Observation::Created => continue,
-                Observation::Waiting { reason, message } => {
-                    progress::observe_waiting(task, handle, reason, message, now)
-                }
-                Observation::Blocked { message } => progress::observe_blocked(task, handle, message, now),
-                Observation::StartFailed { reason, message, transient } => {
-                    progress::observe_start_failed(task, handle, reason, message, *transient, now)
-                }
+            let is_original = reconcile::original_of(task).as_ref() == Some(handle);
+            let outcome = if is_original {
+                self.apply_return(edit, fact, now)
+            } else {
+                apply_news(task, fact, rules, now)
             };
             let mut succeeded = false;
             match outcome {
                 Ok(()) => {
-                    if is_end && !matches!(fact.what, Observation::Blocked { .. }) {
+                    let is_awaited = reconcile::original_of(&edit.task).as_ref() == Some(handle);
+                    if is_end && !is_awaited && !matches!(fact.what, Observation::Blocked { .. }) {
                         succeeded = state_of(&edit.task) == State::Succeeded;
                         let seconds = retention(&edit.task, succeeded, &self.settings.reap);
                         edit.actions.push(Action::Keep(handle.clone(), seconds));
+                    }
+                    let is_over = state_of(&edit.task).is_terminal();
+                    if !is_original && (is_over || matches!(fact.what, Observation::Ended(_))) {
+                        give_up_original(
+                            edit,
+                            &self.settings,
+                            "the attempt that replaced it ended first",
+                            now,
+                        );
                     }
                     edit.mark();
                     let grace =
@@ -112,12 +114,25 @@ impl Engine {
         (concerned, ignored)
     }
 
+    /// News of an attempt that counted as lost: if it is the task's again, the one that replaced it is ended.
+    fn apply_return(&self, edit: &mut Edit, fact: &Fact, now: Millis) -> Result<(), Ignored> {
+        let Fact { handle, what, .. } = fact;
+        match reconcile::observe_original(&mut edit.task, handle, what, &self.settings.queue, now)? {
+            Return::Kept { replacement: Some(replacement) } => {
+                stop_copy(edit, &self.settings, replacement);
+            }
+            Return::Kept { replacement: None } | Return::Gone => {}
+        }
+        Ok(())
+    }
+
     /// An attempt on a robot is over: a robot that comes back is told so. True if the task is being deleted and can go next.
     fn let_go_of_robot(edit: &mut Edit, fact: &Fact, grace: Duration) -> bool {
         if has_attempt(&edit.task) || !is_held_by_robot(&edit.task) {
             return false;
         }
-        if matches!(fact.what, Observation::Lost { .. }) {
+        let is_awaited = reconcile::original_of(&edit.task).as_ref() == Some(&fact.handle);
+        if matches!(fact.what, Observation::Lost { .. }) && !is_awaited {
             edit.actions.push(Action::Stop(fact.handle.clone(), grace));
         }
         let deleting = edit.task.metadata.deletion_timestamp.is_some();
@@ -151,6 +166,25 @@ impl Engine {
         }
         if let Some(uid) = uid {
             self.board.observe_placed(uid);
+        }
+    }
+}
+
+/// What news of its attempt makes of a task.
+fn apply_news(task: &mut Task, fact: &Fact, rules: &Settings, now: Millis) -> Result<(), Ignored> {
+    let handle = &fact.handle;
+    match &fact.what {
+        Observation::Started => progress::observe_started(task, handle, now),
+        Observation::Ended(ending) => progress::observe_ended(task, handle, ending, rules, now),
+        Observation::Lost { reason, message } => progress::observe_lost(task, handle, reason, message, now),
+        // Nobody writes that down.
+        Observation::Created => Ok(()),
+        Observation::Waiting { reason, message } => {
+            progress::observe_waiting(task, handle, reason, message, now)
+        }
+        Observation::Blocked { message } => progress::observe_blocked(task, handle, message, now),
+        Observation::StartFailed { reason, message, transient } => {
+            progress::observe_start_failed(task, handle, reason, message, *transient, now)
         }
     }
 }

@@ -12,6 +12,7 @@ use muster_ports::clock::Millis;
 use muster_ports::runtime::{Fact, Observation};
 use muster_ports::store::{Change, ResourceName};
 use muster_tasks::places::{Places, Unplaced};
+use muster_tasks::progress::ROBOT_LOST;
 use muster_tasks::view::TaskView;
 use muster_types::placement::Demand;
 use muster_types::robot_status::Phase;
@@ -19,8 +20,6 @@ use muster_types::{Robot, Task};
 
 use super::{Engine, handle_of};
 
-/// The reason of an attempt whose robot is gone.
-pub const ROBOT_LOST: &str = "RobotLost";
 /// Where robots are kept.
 const ROBOTS: &str = "robots.muster.dev";
 
@@ -33,12 +32,20 @@ pub(super) struct Robots {
     cut: BTreeMap<Arc<str>, i64>,
     /// When tasks have waited long enough for a robot that is cut off: the time, the robot and the task.
     due: BTreeSet<(i64, Arc<str>, u128)>,
+    /// Tasks of which an attempt that counted as lost may come back.
+    pub awaiting: BTreeSet<Arc<str>>,
 }
 
 impl Default for Robots {
     fn default() -> Self {
         let resource = ResourceName::new(ROBOTS);
-        Self { resource, fleet: Fleet::default(), cut: BTreeMap::new(), due: BTreeSet::new() }
+        Self {
+            resource,
+            fleet: Fleet::default(),
+            cut: BTreeMap::new(),
+            due: BTreeSet::new(),
+            awaiting: BTreeSet::new(),
+        }
     }
 }
 
@@ -60,12 +67,37 @@ impl Robots {
             }
             _ => self.fleet.release(view.uid),
         }
+        match (&view.awaited, &view.demand) {
+            (Some(robot), Some(demand)) => {
+                let path = format!("{}/{robot}", demand.namespace).into();
+                self.fleet.hold(copy_of(view.uid), &path, demand);
+                self.awaiting.insert(view.path.clone());
+            }
+            _ => self.release_copy(view.uid, &view.path),
+        }
+    }
+
+    /// A task is gone.
+    pub(super) fn forget(&mut self, uid: u128, path: &Arc<str>) {
+        self.fleet.release(uid);
+        self.release_copy(uid, path);
+    }
+
+    fn release_copy(&mut self, uid: u128, path: &Arc<str>) {
+        if self.awaiting.remove(path) {
+            self.fleet.release(copy_of(uid));
+        }
     }
 
     /// When to look again, in seconds.
     pub(super) fn wake_at(&self) -> Option<i64> {
         self.due.first().map(|(at, ..)| *at)
     }
+}
+
+/// Under which number the fleet knows the copy of a task that may come back: it has its slot until then. It is no task of the board.
+fn copy_of(uid: u128) -> u128 {
+    !uid
 }
 
 impl Engine {

@@ -8,13 +8,14 @@ use muster_ports::runtime::{EXECUTOR_LOST, Fact, Handle, Observation};
 use muster_ports::store::Key;
 use muster_tasks::brief::has_attempt;
 use muster_tasks::reap::retention;
+use muster_tasks::reconcile::original_of;
 use muster_tasks::view::{parse_uid, state_of};
 use muster_types::task::Runtime;
 use muster_types::{State, Task};
 
 use super::{Engine, Uid, handle_of, read};
 use crate::files::Order;
-use crate::start::{Place, render_again, runtime_of};
+use crate::start::{Place, render_again, render_awaited, runtime_of};
 
 impl Engine {
     /// After a start: attempts that are not alive any more are lost, what ended ones left has its time, and what belongs to
@@ -37,6 +38,7 @@ impl Engine {
         for path in self.board.active_paths() {
             self.lose(&path, now);
         }
+        self.adopt_awaited();
         self.keep_known(&mut left_by, now);
         for (task, handles) in left_by {
             let attempts = handles.iter().map(|handle| handle.attempt).max().unwrap_or(0);
@@ -81,6 +83,19 @@ impl Engine {
         true
     }
 
+    /// Attempts that counted as lost and may come back are heard of again.
+    fn adopt_awaited(&self) {
+        for path in &self.robots.awaiting {
+            let Some(task) = self.fetch(path) else { continue };
+            let Some(original) = task.status.original else { continue };
+            let traceparent = self.spans.traceparent(&task, original);
+            let place = Place { settings: &self.settings, catalogs: &self.catalogs, traceparent };
+            if let Some(launch) = render_awaited(&place, &task) {
+                self.outside.runtime.adopt(launch, true);
+            }
+        }
+    }
+
     /// Takes out whatever belongs to a task, and sees to its time.
     fn keep_known(&mut self, left_by: &mut BTreeMap<String, Vec<Handle>>, now: Millis) {
         let find = |uid: &String| {
@@ -114,7 +129,8 @@ impl Engine {
 
     /// What an attempt of a former process left is kept as long as that of any other.
     fn keep_left(&mut self, task: &Task, handle: Handle, now: Millis) {
-        if has_attempt(task) && task.status.attempt == handle.attempt {
+        let is_awaited = original_of(task).as_ref() == Some(&handle);
+        if is_awaited || has_attempt(task) && task.status.attempt == handle.attempt {
             return;
         }
         let attempt = task.status.attempts.iter().find(|attempt| attempt.number == handle.attempt);

@@ -2,7 +2,9 @@
 
 mod endings;
 mod gate;
+mod images;
 mod logs;
+mod side_by_side;
 mod sidecars;
 mod starting;
 mod yard;

@@ -6,7 +6,7 @@ use muster_types::attempt::Observation;
 use muster_types::robot_launch::RobotLaunch;
 use rustix::fs::OFlags;
 
-use crate::yard::{Yard, codes, command, handle, launch};
+use crate::yard::{Yard, codes, command, handle, launch, write_program};
 
 #[test]
 fn the_environment_is_exactly_what_was_given() {
@@ -115,8 +115,7 @@ fn a_missing_command_is_permanent_and_named() {
 fn a_script_whose_interpreter_is_missing_is_told_from_a_missing_script() {
     let mut yard = Yard::new();
     let script = yard.temp.path().join("script");
-    fs::write(&script, "#!/no/such/interpreter\n").expect("a test needs it");
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("a test needs it");
+    write_program(&script, "#!/no/such/interpreter\n");
     yard.executor.start(command("t", &[script.to_str().expect("a test needs it")]));
     let (reason, message, _) = yard.start_failure("t");
     assert_eq!(reason, "CommandNotFound");
@@ -138,8 +137,7 @@ fn a_file_that_may_not_be_run_is_not_permitted() {
 fn a_file_that_is_no_program_is_a_bad_executable() {
     let mut yard = Yard::new();
     let file = yard.temp.path().join("file");
-    fs::write(&file, "neither\n").expect("a test needs it");
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("a test needs it");
+    write_program(&file, "neither\n");
     yard.executor.start(command("t", &[file.to_str().expect("a test needs it")]));
     let (reason, _, transient) = yard.start_failure("t");
     assert_eq!((reason.as_str(), transient), ("BadExecutable", false));

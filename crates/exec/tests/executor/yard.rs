@@ -132,6 +132,7 @@ pub fn launch(task: &str, scripts: &[(&str, &str)]) -> Launch {
         limits: Limits::default(),
         pod: None,
         robot: None,
+        image: None,
     }
 }
 
@@ -175,4 +176,15 @@ impl Watched {
             "the process should run"
         );
     }
+}
+
+/// Makes a program. A process of its own writes it: what another test starts meanwhile would hold it open for writing, if this one did,
+/// and what is open for writing cannot be run.
+pub fn write_program(path: &std::path::Path, text: &str) {
+    let status = std::process::Command::new("/bin/sh")
+        .args(["-c", "printf %s \"$1\" > \"$0\" && chmod 755 \"$0\""])
+        .arg(path)
+        .arg(text)
+        .status();
+    assert!(status.is_ok_and(|status| status.success()), "{} cannot be made", path.display());
 }

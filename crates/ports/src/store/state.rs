@@ -219,10 +219,7 @@ impl State {
             WatchScope::All => Some(&self.history),
             WatchScope::Resource(resource) => self.topics.get(resource).map(|topic| &topic.history),
         };
-        let behind = history.map(|history| {
-            let start = history.partition_point(|change| change.revision() <= after);
-            history.range(start..)
-        });
+        let behind = history.map(|history| history.range(start_behind(history, after)..));
         let changes: Vec<_> = behind.clone().into_iter().flatten().take(most).cloned().collect();
         if changes.is_empty() && self.closed {
             return Err(WatchError::Closed);
@@ -273,9 +270,56 @@ impl State {
     }
 }
 
+/// Where what lies behind a revision begins. Those who ask have seen most of it: the search starts at the end.
+fn start_behind(history: &VecDeque<Arc<Change>>, after: Revision) -> usize {
+    let is_behind = |place: usize| history.get(place).is_some_and(|change| change.revision() > after);
+    let (mut end, mut step) = (history.len(), 1);
+    while end > 0 && is_behind(end.saturating_sub(step)) {
+        end = end.saturating_sub(step);
+        step *= 2;
+    }
+    let mut start = end.saturating_sub(step);
+    while start < end {
+        let middle = start.midpoint(end);
+        if is_behind(middle) { end = middle } else { start = middle + 1 }
+    }
+    start
+}
+
 /// The memory that a change holds only because it is remembered.
 fn history_bytes(change: &Change) -> usize {
     let previous = change.previous.as_ref().map_or(0, |previous| previous.json().len());
     let deletion = if change.deleted { change.object.json().len() } else { 0 };
     CHANGE_BYTES + previous + deletion
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_behind_a_revision_is_found_wherever_that_is() {
+        for length in 0..40_u64 {
+            let change = |number: u64| {
+                let object = Stored::from_row("a/b".into(), Revision(number * 3), 0, Box::default());
+                let resource = ResourceName::new("things");
+                Arc::new(Change {
+                    at: Millis(0),
+                    resource,
+                    object: Arc::new(object),
+                    previous: None,
+                    deleted: false,
+                })
+            };
+            let history: VecDeque<_> = (1..=length).map(change).collect();
+            for after in 0..130 {
+                let expected = history.partition_point(|change| change.revision() <= Revision(after));
+                assert_eq!(
+                    start_behind(&history, Revision(after)),
+                    expected,
+                    "{length} changes, after {after}"
+                );
+            }
+        }
+    }
 }

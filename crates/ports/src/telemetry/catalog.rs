@@ -146,6 +146,13 @@ pub const RELAY_LAG: Metric = metric(
 );
 /// Robots.
 pub const ROBOTS: Metric = metric("muster_robots", Sort::Gauge, &["phase"], "Robots that are known");
+/// What robots say of themselves.
+pub const ROBOT_MESSAGES: Metric = metric(
+    "muster_robot_messages",
+    Sort::Counter,
+    &["sort"],
+    "Wishes to join, signs of life and news of connections that this server heard",
+);
 /// Spans.
 pub const SPANS: Metric = metric(
     "muster_spans",
@@ -186,5 +193,6 @@ pub const ALL: &[Metric] = &[
     RELAY_BACKLOG,
     RELAY_LAG,
     ROBOTS,
+    ROBOT_MESSAGES,
     SPANS,
 ];

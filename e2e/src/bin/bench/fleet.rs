@@ -126,7 +126,7 @@ async fn measure(size: Size, mosquitto: Option<Mosquitto>, report: &mut Report) 
         None => ["--mqtt-listen".to_owned(), format!("127.0.0.1:{port}")],
         Some(_) => ["--mqtt-url".to_owned(), format!("mqtt://127.0.0.1:{port}")],
     };
-    let flags = ["--roles", "api,engine", &place[0], &place[1]];
+    let flags = ["--roles", "api,engine,bridge", &place[0], &place[1]];
     let muster = Muster::start_with(&dir.path().join("data"), &flags).await?;
     let token = muster.plain.authorization.trim_start_matches("Bearer ").to_owned();
     let http = Arc::new(Http::new(&muster.plain.address, Some(&token)));

@@ -1,5 +1,6 @@
 //! Our server, as a separate process.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -106,21 +107,24 @@ async fn wait_ready(address: &str) -> anyhow::Result<()> {
 
 /// A task whose JSON is 1 KiB long.
 pub fn task(run: &str, number: usize) -> Vec<u8> {
-    let without = |filler: &str| {
-        format!(
-            concat!(
-                r#"{{"apiVersion":"muster.dev/v1alpha1","kind":"Task","metadata":{{"name":"bench-{}-{:07}","#,
-                r#""labels":{{"run":"{}","app":"bench"}}}},"spec":{{"kind":"analyzer","priority":10,"#,
-                r#""subject":{{"kind":"Application","name":"app-{}"}},"data":{{"source":"git","filler":"{}"}},"#,
-                r#""policy":{{"preemptExempt":true}},"ttl":{{"succeeded":"72h"}},"timeout":"2m","suspend":true}}}}"#
-            ),
-            run,
-            number,
-            run,
-            number % 1000,
-            filler
-        )
-    };
-    let missing = 1024_usize.saturating_sub(without("").len());
-    without(&"x".repeat(missing)).into_bytes()
+    const SIZE: usize = 1024;
+    const END: &str =
+        r#""},"policy":{"preemptExempt":true},"ttl":{"succeeded":"72h"},"timeout":"2m","suspend":true}}"#;
+    let mut json = Vec::with_capacity(SIZE);
+    // Memory takes whatever is written to it.
+    drop(write!(
+        json,
+        concat!(
+            r#"{{"apiVersion":"muster.dev/v1alpha1","kind":"Task","metadata":{{"name":"bench-{}-{:07}","#,
+            r#""labels":{{"run":"{}","app":"bench"}}}},"spec":{{"kind":"analyzer","priority":10,"#,
+            r#""subject":{{"kind":"Application","name":"app-{}"}},"data":{{"source":"git","filler":""#,
+        ),
+        run,
+        number,
+        run,
+        number % 1000,
+    ));
+    json.resize(json.len().max(SIZE - END.len()), b'x');
+    json.extend_from_slice(END.as_bytes());
+    json
 }

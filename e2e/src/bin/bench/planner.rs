@@ -74,6 +74,7 @@ fn free(number: u32) -> TaskView {
         rest_until: 0,
         demand: None,
         robot: None,
+        awaited: None,
     }
 }
 

@@ -31,10 +31,18 @@ pub fn pack(
     entries: Vec<BlobEntry>,
     now: Millis,
 ) -> impl Stream<Item = Bytes> + Send + 'static {
+    send(move |out| append_all(out, &*blobs, &below, &entries, now))
+}
+
+/// A tar that is written on a thread of its own while it is sent.
+pub fn send(
+    write: impl FnOnce(&mut Builder<Outlet>) -> io::Result<()> + Send + 'static,
+) -> impl Stream<Item = Bytes> + Send + 'static {
     let (sender, receiver) = mpsc::channel(PARTS);
     tokio::task::spawn_blocking(move || {
         let mut out = Builder::new(Outlet { sender: Some(sender), buffer: Vec::with_capacity(BLOCK) });
-        if let Err(error) = append_all(&mut out, &*blobs, &below, &entries, now) {
+        let sent = write(&mut out).and_then(|()| io::Write::flush(out.get_mut()));
+        if let Err(error) = sent {
             // Without its end the archive is not taken for whole.
             tracing::debug!(%error, "an archive was not sent whole");
             out.get_mut().sender = None;
@@ -65,8 +73,7 @@ fn append_all(
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "a file became shorter"));
         }
     }
-    out.finish()?;
-    io::Write::flush(out.get_mut())
+    out.finish()
 }
 
 /// Unpacks an archive that is kept as a file to below another key. Returns what was unpacked.
@@ -193,7 +200,7 @@ impl Read for FileReader<'_> {
 }
 
 /// Hands bytes on to whoever sends them, in blocks. Fails when nobody takes them any more.
-struct Outlet {
+pub struct Outlet {
     /// `None` once nothing more is to be sent.
     sender: Option<mpsc::Sender<Bytes>>,
     buffer: Vec<u8>,

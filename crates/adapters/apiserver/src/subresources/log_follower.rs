@@ -179,8 +179,9 @@ impl LogFollower {
     /// Goes on with the attempt after this one; waits for it if the task has not ended. False if none comes.
     async fn next_attempt(&mut self, task: &Task) -> bool {
         let Some(place) = &mut self.at else { return false };
-        if task.status.attempt > place.handle.attempt {
-            place.handle.attempt += 1;
+        if task.status.attempt != place.handle.attempt && is_over(task, place.handle.attempt) {
+            // Each in its turn; one that came back is gone on with.
+            place.handle.attempt = (place.handle.attempt + 1).min(task.status.attempt);
             place.offset = Some(0);
             if self.container.is_none() {
                 let leading = containers_of(&self.store, task, &self.suffix).into_iter().next();
@@ -241,5 +242,8 @@ impl Waits {
 
 /// True if nothing more is written by this attempt.
 fn is_over(task: &Task, attempt: u32) -> bool {
-    task.status.attempt > attempt || !matches!(task.state(), State::Pending | State::Running)
+    let mut begun = task.status.attempts.iter().map(|begun| begun.number);
+    let is_other = task.status.attempt > attempt
+        || task.status.attempt < attempt && begun.any(|number| number == attempt);
+    is_other || !matches!(task.state(), State::Pending | State::Running)
 }

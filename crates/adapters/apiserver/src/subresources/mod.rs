@@ -2,7 +2,7 @@
 //!
 //! Paths, discovery, access checks and `kubectl auth can-i` all follow the tables.
 
-mod archive;
+pub(crate) mod archive;
 mod attachments;
 mod bucket;
 mod containers;

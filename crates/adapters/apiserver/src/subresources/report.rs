@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::{PartCall, RequestBody, Subresource};
 use crate::access::Bound;
+use crate::decode::read_value;
 use crate::negotiate::{ObjectBody, object_body};
 use crate::refusal::Refusal;
 use crate::respond::{self, Reply};
-use crate::strict;
 
 const KIND: &str = "TaskReport";
 
@@ -85,9 +85,8 @@ async fn read(call: &PartCall, body: RequestBody) -> Result<Report, Refusal> {
         return Err(Refusal::undecodable(unknown, &message));
     }
     let document = without_nulls(document);
-    let mut report: Report = strict::from_value(&document).map_err(|error| {
-        Refusal::undecodable(&error.path().to_string(), &format!("the body is not a report: {error}"))
-    })?;
+    let (mut report, _) = read_value::<Report>(&document)
+        .map_err(|wrong| Refusal::undecodable(&wrong.path, &format!("the body is not a report: {wrong}")))?;
     if let Some(Bound::Attempt(bound)) = &call.user.bound {
         // Who proves to be one attempt cannot speak for another.
         report.attempt = Some(report.attempt.map_or(bound.attempt, |attempt| attempt.min(bound.attempt)));

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use super::{PartCall, RequestBody, Subresource};
 use crate::access::Bound;
+use crate::decode::read_value;
 use crate::negotiate::{ObjectBody, object_body};
 use crate::refusal::{Causes, Refusal};
 use crate::respond::{self, Reply};
-use crate::strict::{self, Strict};
 
 const KIND: &str = "AdapterReport";
 /// Where adapters of resources that have no namespace live.
@@ -84,24 +84,12 @@ async fn read(call: &PartCall, body: RequestBody) -> Result<AdapterReport, Refus
     if let Some(fields) = document.as_object_mut() {
         fields.retain(|name, _| !matches!(name.as_str(), "kind" | "apiVersion" | "metadata"));
     }
-    let mut unknown = None;
-    let read = serde_ignored::deserialize(Strict(&document), |path| {
-        unknown.get_or_insert_with(|| path.to_string());
-    });
-    let mut report: AdapterReport = match (read, unknown) {
-        (Ok(_), Some(unknown)) => {
-            let message = format!("the body is not a report: unknown field \"{unknown}\"");
-            return Err(Refusal::undecodable(&unknown, &message));
-        }
-        (Ok(report), None) => report,
-        // Once more, slowly, to name the field that is wrong.
-        (Err(error), _) => {
-            let traced = strict::from_value::<AdapterReport>(&document).err();
-            let path = traced.map(|traced| traced.path().to_string()).unwrap_or_default();
-            let place = if path.is_empty() || path == "." { String::new() } else { format!("{path}: ") };
-            return Err(Refusal::undecodable(&path, &format!("the body is not a report: {place}{error}")));
-        }
-    };
+    let (mut report, unknown) = read_value::<AdapterReport>(&document)
+        .map_err(|wrong| Refusal::undecodable(&wrong.path, &format!("the body is not a report: {wrong}")))?;
+    if let Some(unknown) = unknown.first() {
+        let message = format!("the body is not a report: unknown field \"{unknown}\"");
+        return Err(Refusal::undecodable(unknown, &message));
+    }
     if let Some(Bound::Adapter(own)) = &call.user.bound {
         if report.adapter.is_empty() {
             report.adapter.clone_from(own);

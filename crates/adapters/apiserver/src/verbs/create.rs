@@ -58,7 +58,7 @@ pub async fn store_new(call: &Call, mut object: Box<dyn AnyObject>) -> Result<Re
     }
     {
         let metadata = object.metadata_mut();
-        metadata.uid = ids::uid(call.api.clock.now())?;
+        metadata.uid = ids::uid(call.api.clock.now());
         metadata.creation_timestamp = Some(call.now());
         metadata.deletion_timestamp = None;
         metadata.deletion_grace_period_seconds = None;

@@ -7,6 +7,7 @@ use muster_ports::store::{Batch, CommitError, Precondition, Stored, Write};
 use serde_json::{Value, json};
 
 use crate::call::Call;
+use crate::decode::read_value;
 use crate::encode::Encoded;
 use crate::filter::Filter;
 use crate::garbage::{FOREGROUND, ORPHAN};
@@ -16,7 +17,6 @@ use crate::options::{DeleteOptions, Propagation};
 use crate::refusal::Refusal;
 use crate::render::Renderer;
 use crate::respond::{self, Reply};
-use crate::strict;
 
 /// Times a delete without a resource version is tried again because the object changed meanwhile.
 const TRIES: usize = 8;
@@ -88,8 +88,8 @@ fn read_options(call: &Call, body: &[u8]) -> Result<DeleteOptions, Refusal> {
         return Ok(from_query);
     }
     let value = parse_yaml(body)?;
-    let from_body: DeleteOptions = strict::from_value(&value)
-        .map_err(|error| Refusal::bad_request(format!("the body is not a DeleteOptions: {error}")))?;
+    let (from_body, _) = read_value::<DeleteOptions>(&value)
+        .map_err(|wrong| Refusal::bad_request(format!("the body is not a DeleteOptions: {wrong}")))?;
     if from_body.dry_run.iter().any(|word| word != "All") {
         return Err(Refusal::bad_request("dryRun: must be All"));
     }

@@ -1,14 +1,15 @@
-//! One loop over everything that goes between robots and the server.
+//! One loop over everything that is about attempts: what the engine orders goes to robots, what they report goes to the engine.
 //!
-//! It forwards. What it remembers is only what is on its way: attempts whose end was not reported, and signs of life that were
-//! not written down. After a restart it is given the attempts again and asks the robots how they stand, so nothing of it has to
-//! be kept.
+//! It runs beside the engine and forwards. What it remembers is only what is on its way: attempts whose end was not reported. After
+//! a restart it is given the attempts again and asks the robots how they stand, so nothing of it has to be kept. It writes nothing
+//! to the store.
 //!
 //! A dispatch is repeated until the robot has acknowledged it. A robot that speaks of an attempt nobody waits for is told to
 //! end it. A report counts if it comes from the robot the attempt was given to, on that robot's own topic, and is not older
 //! than the last one.
 
 mod hearing;
+mod says;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -16,30 +17,30 @@ use std::time::Duration;
 
 use muster_ports::clock::{Clock, Millis};
 use muster_ports::runtime::{Fact, Handle, Launch, Observation};
-use muster_ports::store::{Change, ResourceName, Store, WatchError, WatchScope};
+use muster_ports::store::{Change, Key, ResourceName, Store, WatchError, WatchScope};
 use muster_types::Robot;
-use muster_types::robot_status::Phase;
-use serde::Serialize;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use muster_types::condition::{Condition, find_condition};
+use muster_types::robot_status::{CONNECTED, Phase};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::task::JoinSet;
 
-use super::buckets::Buckets;
-use super::pulses::{Pulse, Pulses, write};
+use super::{about, encode};
 use crate::connection::{Connection, Event};
-use crate::credentials::Credentials;
+use crate::link::{Link, Patience};
 use crate::log_store::LogStore;
 use crate::messages::{Action, Dispatch, MAX_PAYLOAD, Response, VERSION};
-use crate::runtime::RobotSettings;
+use says::{Says, may_act};
 
-/// Between two looks at what was not acknowledged and not written down.
+/// Between two looks at what was not acknowledged.
 const TICK: Duration = Duration::from_millis(500);
 /// What was not acknowledged is sent again after this time, in milliseconds.
 const PATIENCE: i64 = 5000;
 /// A dispatch that was not delivered by then is not delivered at all; it is sent again anyway.
 const EXPIRY: Duration = Duration::from_mins(10);
-/// Cut connections that are written down without waiting for the next look.
-const AT_ONCE: usize = 50;
 /// Changes of robots looked at at once.
 const CHANGES: usize = 256;
+/// What the name of the connection ends in: the reception has the name itself.
+const PART: &str = "-desk";
 
 /// What the engine orders.
 #[derive(Debug)]
@@ -65,57 +66,49 @@ struct Open {
     sent: Millis,
 }
 
-/// The bridge.
+/// The part of the bridge that is about attempts.
 pub(crate) struct Desk {
-    settings: RobotSettings,
+    link: Link,
     store: Store,
     clock: Arc<dyn Clock>,
-    credentials: Credentials,
     logs: LogStore,
     facts: UnboundedSender<Fact>,
     robots: ResourceName,
     open: HashMap<Handle, Open>,
     by_robot: HashMap<String, BTreeSet<Handle>>,
-    pulses: Pulses,
-    buckets: Buckets,
-    /// How many more robots may be written down before the next look.
-    at_once: usize,
-    /// Robots of which something could not be written down.
-    unwritten: (UnboundedSender<String>, UnboundedReceiver<String>),
+    patience: Patience,
+    /// What is to be said once it is certain that this server may.
+    says: Says,
+    /// The same, while that is found out.
+    asking: JoinSet<(Says, bool)>,
 }
 
 impl Desk {
     pub(crate) fn new(
-        settings: RobotSettings,
+        link: Link,
         store: Store,
         clock: Arc<dyn Clock>,
-        credentials: Credentials,
         logs: LogStore,
         facts: UnboundedSender<Fact>,
     ) -> Self {
         Self {
-            settings,
+            link,
             store,
             clock,
-            credentials,
             logs,
             facts,
             robots: ResourceName::new("robots.muster.dev"),
             open: HashMap::new(),
             by_robot: HashMap::new(),
-            pulses: Pulses::default(),
-            buckets: Buckets::default(),
-            at_once: AT_ONCE,
-            unwritten: unbounded_channel(),
+            patience: Patience::default(),
+            says: Says::default(),
+            asking: JoinSet::new(),
         }
     }
 
-    /// Forwards until the server ends.
+    /// Forwards until the engine ends.
     pub(crate) async fn run(mut self, mut orders: UnboundedReceiver<Order>) {
-        let settings = self.settings.clone();
-        let filters = settings.topics.inbound_filters();
-        let (connection, mut events) =
-            Connection::open(&settings.broker, &settings.login, None, filters, settings.trust);
+        let (connection, mut events) = self.link.open(PART, self.link.topics.desk_filters());
         let scope = WatchScope::Resource(self.robots.clone());
         let mut watch = match self.store.watch(scope.clone(), self.store.revision()) {
             Ok(watch) => watch,
@@ -130,7 +123,7 @@ impl Desk {
                     None => return,
                 },
                 event = events.recv() => match event {
-                    Some(event) => self.take(event, &connection).await,
+                    Some(event) => self.take(event),
                     None => return,
                 },
                 changes = watch.next(CHANGES) => match changes {
@@ -145,9 +138,46 @@ impl Desk {
                         Err(_) => return,
                     },
                 },
-                _ = tick.tick() => self.look(&connection).await,
+                Some(Ok((says, may))) = self.asking.join_next() => {
+                    if may { self.say(says, &connection).await } else { self.says.absorb(says) }
+                },
+                _ = tick.tick() => self.look(),
+            }
+            self.ask_whether_to_say(&connection).await;
+        }
+    }
+
+    /// Says what is to be said, or finds out whether this server may.
+    async fn ask_whether_to_say(&mut self, connection: &Connection) {
+        if self.says.is_empty() || !self.asking.is_empty() {
+            return;
+        }
+        let says = std::mem::take(&mut self.says);
+        if !self.store.is_shared() {
+            return self.say(says, connection).await;
+        }
+        let store = self.store.clone();
+        self.asking.spawn(async move {
+            let may = may_act(&store).await;
+            (says, may)
+        });
+    }
+
+    async fn say(&mut self, says: Says, connection: &Connection) {
+        let (again, strays) = says.into_parts();
+        for handle in again {
+            self.send(&handle, connection).await;
+        }
+        for (robot, handle) in strays {
+            if !self.is_of(&handle, &robot) {
+                self.tell_to_delete(&robot, &handle, None, connection).await;
             }
         }
+    }
+
+    /// True if an attempt was given to a robot and its end was not reported.
+    fn is_of(&self, handle: &Handle, robot: &str) -> bool {
+        self.open.get(handle).is_some_and(|open| open.robot == robot)
     }
 
     async fn carry_out(&mut self, order: Order, connection: &Connection) {
@@ -207,7 +237,7 @@ impl Desk {
             self.report(handle.clone(), what);
             return;
         }
-        connection.publish(&self.settings.topics.dispatch(&open.robot), payload, Some(EXPIRY)).await;
+        connection.publish(&self.link.topics.dispatch(&open.robot), payload, Some(EXPIRY)).await;
     }
 
     /// Up to where the log of each container is here.
@@ -235,29 +265,25 @@ impl Desk {
             log_offsets: BTreeMap::new(),
             grace,
         };
-        connection.publish(&self.settings.topics.dispatch(robot), encode(&dispatch), None).await;
+        connection.publish(&self.link.topics.dispatch(robot), encode(&dispatch), None).await;
     }
 
-    async fn take(&mut self, event: Event, connection: &Connection) {
+    fn take(&mut self, event: Event) {
         match event {
             Event::Connected => {
                 tracing::info!("connected to the broker of robots");
                 // What robots said meanwhile may be lost: they are asked again.
-                let open: Vec<Handle> = self.open.keys().cloned().collect();
-                for handle in open {
-                    self.send(&handle, connection).await;
+                for handle in self.open.keys() {
+                    self.says.say_again(handle.clone());
                 }
             }
             Event::Disconnected { why, .. } => {
                 tracing::warn!(%why, "no connection to the broker of robots; trying again");
             }
             Event::Message { topic, payload } => {
-                let topics = self.settings.topics.clone();
-                let Some(about) = topics.parse(&topic) else { return };
-                if payload.len() > MAX_PAYLOAD {
-                    return tracing::debug!(topic, "a message is too large and is ignored");
+                if let Some(about) = about(&self.link.topics, &topic, &payload) {
+                    self.hear(about, &payload);
                 }
-                self.hear(about, &payload, connection).await;
             }
         }
     }
@@ -281,66 +307,53 @@ impl Desk {
         drop(self.facts.send(Fact { handle, at: self.clock.now(), what }));
     }
 
-    /// A robot that was let in is told so; one that is gone is forgotten.
-    async fn observe_robot(&mut self, change: &Change, connection: &Connection) {
-        let name = change.object.path.rsplit('/').next().unwrap_or_default().to_owned();
+    /// A robot that was let in is told so.
+    async fn observe_robot(&self, change: &Change, connection: &Connection) {
         if change.deleted {
-            self.pulses.forget(&name);
             return;
         }
+        let name = change.object.path.rsplit('/').next().unwrap_or_default().to_owned();
         let phase =
             |json: &[u8]| serde_json::from_slice::<Robot>(json).ok().map(|robot| robot.status.phase());
         let before = change.previous.as_ref().and_then(|before| phase(before.json()));
         let after = phase(change.object.json());
         if after == Some(Phase::Online) && before != after {
+            let topic = self.link.topics.response(&name);
             let response = Response {
                 version: VERSION,
                 success: true,
                 message: "Online".to_owned(),
-                robot_id: name.clone(),
+                robot_id: name,
                 credential: None,
             };
-            connection.publish(&self.settings.topics.response(&name), encode(&response), Some(EXPIRY)).await;
+            connection.publish(&topic, encode(&response), Some(EXPIRY)).await;
         }
     }
 
-    /// Sends again what was not acknowledged, and writes down what was heard.
-    async fn look(&mut self, connection: &Connection) {
+    /// What was not acknowledged is said again, to robots that are there. Others say what they know when they are back.
+    fn look(&mut self) {
         let now = self.clock.now();
-        let late: Vec<Handle> = self
-            .open
-            .iter()
-            .filter(|(_, open)| !open.acknowledged || open.stop.is_some())
-            .filter(|(_, open)| now.0 - open.sent.0 >= PATIENCE && self.pulses.is_connected(&open.robot))
-            .map(|(handle, _)| handle.clone())
-            .collect();
-        for handle in late {
-            if let Some(open) = self.open.get_mut(&handle) {
+        let mut late = Vec::new();
+        for (handle, open) in &mut self.open {
+            if (!open.acknowledged || open.stop.is_some()) && now.0 - open.sent.0 >= PATIENCE {
                 open.sent = now;
+                late.push((handle.clone(), open.robot.clone()));
             }
-            self.send(&handle, connection).await;
         }
-        while let Ok(robot) = self.unwritten.1.try_recv() {
-            self.pulses.doubt(&robot);
-        }
-        let most = (self.settings.writes_per_second / 2).max(1);
-        self.at_once = AT_ONCE;
-        let due = self.pulses.take_due(self.settings.write_every, most, now);
-        for (robot, pulse) in due {
-            self.write_down(robot, pulse, now);
+        for (handle, robot) in late {
+            if self.is_connected(&robot) {
+                self.says.say_again(handle);
+            }
         }
     }
 
-    /// Writes down what was heard of a robot, while other work goes on.
-    fn write_down(&self, robot: String, pulse: Pulse, now: Millis) {
-        let (store, robots) = (self.store.clone(), self.robots.clone());
-        let (path, unwritten) = (format!("{}/{robot}", self.settings.namespace), self.unwritten.0.clone());
-        tokio::spawn(async move {
-            if !write(&store, &robots, &path, &pulse, now).await {
-                // Nobody listens when the server is ending.
-                drop(unwritten.send(robot));
-            }
-        });
+    /// Whether a robot is connected, as far as is stored.
+    fn is_connected(&self, robot: &str) -> bool {
+        let stored = self.store.get(&Key::new(&self.robots, &self.link.namespace, robot));
+        let robot = stored.and_then(|stored| serde_json::from_slice::<Robot>(stored.json()).ok());
+        robot.is_some_and(|robot| {
+            find_condition(&robot.status.conditions, CONNECTED).is_some_and(Condition::is_true)
+        })
     }
 
     fn close(&mut self, handle: &Handle) {
@@ -353,8 +366,4 @@ impl Desk {
             }
         }
     }
-}
-
-fn encode<T: Serialize>(message: &T) -> Vec<u8> {
-    serde_json::to_vec(message).unwrap_or_default()
 }

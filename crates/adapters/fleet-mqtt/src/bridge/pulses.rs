@@ -1,292 +1,234 @@
-//! Signs of life, folded in memory: what is written down is bounded, however many robots there are and however often they speak.
+//! Signs of life on their way to the store: what is written down is bounded, however many robots there are and however often they
+//! speak.
 //!
-//! What says something new (a connection came or went, another device, another number of tasks) is written at the next chance;
-//! what only says that a robot lives is written when what is stored has become old. Never writes a phase: that is the engine's.
+//! A robot is here only while something of it is not written down. Of one robot one write is under way: what is heard meanwhile is
+//! written after it, so that what was heard first never comes last.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::collections::hash_map::Entry;
 use std::time::Duration;
 
 use muster_ports::clock::Millis;
-use muster_ports::store::{Batch, CommitError, Draft, Key, Precondition, ResourceName, Store, Write};
-use muster_types::Robot;
-use muster_types::condition::{Condition, ConditionStatus, set_condition};
-use muster_types::robot_status::{CONNECTED, DeviceInfo};
+use muster_types::robot_status::RobotStatus;
 
-/// Tries to write one robot down, while others write it too.
-const TRIES: usize = 3;
-/// The mark of a device of which nothing is known.
-const UNKNOWN: u64 = 0;
+use super::pulse::{Pulse, Urgency};
 
-/// What was heard of each robot and not written down yet.
+/// What was heard of each robot and is not written down yet.
 #[derive(Debug, Default)]
 pub(crate) struct Pulses {
-    by_robot: HashMap<Box<str>, Pulse>,
+    by_robot: HashMap<Box<str>, Waiting>,
 }
 
-/// What was heard of a robot.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Pulse {
-    /// When it last spoke.
-    pub heard: Option<Millis>,
-    /// What it is, until that is written down.
-    pub device: Option<Box<DeviceInfo>>,
-    /// Tells one description of a device from another.
-    device_mark: u64,
-    pub running: u32,
-    pub connected: Option<bool>,
-    written: Option<Millis>,
-    /// It says something that is not written down.
-    news: bool,
+/// What waits to be written down.
+#[derive(Debug)]
+struct Waiting {
+    pulse: Pulse,
+    urgency: Urgency,
+    stage: Stage,
 }
 
-/// What is written down first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Urgency {
-    /// A robot is cut off: it is to be given nothing.
-    Cut,
-    /// Something else is new.
-    News,
-    /// What is stored has become old.
-    Old,
-}
-
-impl Pulse {
-    /// Counts as written down from now on.
-    fn take(&mut self, now: Millis) -> Self {
-        self.news = false;
-        self.written = Some(now);
-        let device = self.device.take();
-        Self { device, ..self.clone() }
-    }
-
-    fn urgency(&self) -> Urgency {
-        match (self.news, self.connected) {
-            (true, Some(false)) => Urgency::Cut,
-            (true, _) => Urgency::News,
-            (false, _) => Urgency::Old,
-        }
-    }
+/// How far that is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Due,
+    /// It is being written down.
+    UnderWay,
+    /// It is, and more was heard since.
+    DueAgain,
 }
 
 impl Pulses {
-    fn of(&mut self, robot: &str) -> &mut Pulse {
-        self.by_robot.entry(robot.into()).or_default()
-    }
-
-    /// A robot lives.
-    pub(crate) fn hear(&mut self, robot: &str, device: &DeviceInfo, running: u32, now: Millis) {
-        let mark = mark_of(device);
-        let pulse = self.of(robot);
-        if pulse.device_mark != mark {
-            pulse.device = Some(Box::new(device.clone()));
-            pulse.device_mark = mark;
-            pulse.news = true;
+    /// Something was heard of a robot of which this is stored.
+    pub(crate) fn hear(&mut self, robot: &str, pulse: Pulse, stored: &RobotStatus, every: Duration) {
+        match self.by_robot.entry(robot.into()) {
+            Entry::Vacant(place) => {
+                if let Some(urgency) = pulse.urgency(stored, every) {
+                    place.insert(Waiting { pulse, urgency, stage: Stage::Due });
+                }
+            }
+            Entry::Occupied(mut place) => {
+                let waiting = place.get_mut();
+                waiting.pulse.absorb(pulse);
+                waiting.stage = match waiting.stage {
+                    Stage::Due => Stage::Due,
+                    Stage::UnderWay | Stage::DueAgain => Stage::DueAgain,
+                };
+                waiting.urgency = waiting.pulse.urgency(stored, every).unwrap_or(Urgency::Old);
+            }
         }
-        pulse.news |= pulse.running != running;
-        pulse.news |= pulse.connected != Some(true) || pulse.heard.is_none();
-        pulse.heard = Some(now);
-        pulse.running = running;
-        pulse.connected = Some(true);
-    }
-
-    /// The connection of a robot came or went.
-    pub(crate) fn hear_connection(&mut self, robot: &str, connected: bool) {
-        let pulse = self.of(robot);
-        pulse.news |= pulse.connected != Some(connected);
-        pulse.connected = Some(connected);
-    }
-
-    /// Whether a robot is connected, as far as is known.
-    pub(crate) fn is_connected(&self, robot: &str) -> bool {
-        self.by_robot.get(robot).is_some_and(|pulse| pulse.connected == Some(true))
     }
 
     /// What is to be written down now: what is new first, and no more than `most`.
-    pub(crate) fn take_due(&mut self, every: Duration, most: usize, now: Millis) -> Vec<(String, Pulse)> {
-        let every = i64::try_from(every.as_millis()).unwrap_or(i64::MAX);
-        let is_old = |pulse: &Pulse| {
-            let since = pulse.written.map_or(i64::MAX, |written| now.0 - written.0);
-            pulse.heard > pulse.written && since >= every
-        };
-        let mut due: Vec<(Urgency, Option<Millis>, Box<str>)> = self
+    pub(crate) fn take_due(&mut self, most: usize) -> Vec<(String, Pulse)> {
+        let heard = |waiting: &Waiting| waiting.pulse.beat.as_ref().map(|beat| beat.heard);
+        let mut due: Vec<(Urgency, Option<Millis>, &str)> = self
             .by_robot
             .iter()
-            .filter(|(_, pulse)| pulse.news || is_old(pulse))
-            .map(|(robot, pulse)| (pulse.urgency(), pulse.written, robot.clone()))
+            .filter(|(_, waiting)| waiting.stage == Stage::Due)
+            .map(|(robot, waiting)| (waiting.urgency, heard(waiting), robot.as_ref()))
             .collect();
         due.sort_unstable();
         due.truncate(most);
-        let mut taken = Vec::with_capacity(due.len());
-        for (.., robot) in due {
-            if let Some(pulse) = self.by_robot.get_mut(&robot) {
-                taken.push((robot.into_string(), pulse.take(now)));
+        let robots: Vec<String> = due.into_iter().map(|(.., robot)| robot.to_owned()).collect();
+        robots.into_iter().filter_map(|robot| Some((robot.clone(), self.take(&robot)?))).collect()
+    }
+
+    /// What is due of one robot, to be written down now.
+    pub(crate) fn take(&mut self, robot: &str) -> Option<Pulse> {
+        let waiting = self.by_robot.get_mut(robot).filter(|waiting| waiting.stage == Stage::Due)?;
+        waiting.stage = Stage::UnderWay;
+        Some(waiting.pulse.clone())
+    }
+
+    /// What was taken was written down, or was not and is due again.
+    pub(crate) fn settle(&mut self, robot: &str, written: bool) {
+        if let Some(waiting) = self.by_robot.get_mut(robot) {
+            if written && waiting.stage == Stage::UnderWay {
+                self.by_robot.remove(robot);
+            } else {
+                waiting.stage = Stage::Due;
             }
         }
-        taken
-    }
-
-    /// What is new of one robot, to be written down now.
-    pub(crate) fn take_news(&mut self, robot: &str, now: Millis) -> Option<Pulse> {
-        self.by_robot.get_mut(robot).filter(|pulse| pulse.news).map(|pulse| pulse.take(now))
-    }
-
-    /// What was taken to be written down was not: all of it is said again.
-    pub(crate) fn doubt(&mut self, robot: &str) {
-        if let Some(pulse) = self.by_robot.get_mut(robot) {
-            (pulse.device_mark, pulse.written, pulse.news) = (UNKNOWN, None, true);
-        }
-    }
-
-    /// A robot is gone.
-    pub(crate) fn forget(&mut self, robot: &str) {
-        self.by_robot.remove(robot);
-    }
-}
-
-/// A mark for what a robot is; never [`UNKNOWN`].
-fn mark_of(device: &DeviceInfo) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    device.hash(&mut hasher);
-    hasher.finish().max(UNKNOWN + 1)
-}
-
-/// Writes down what was heard of a robot. What is not there any more is not made again. False if it is there and says something
-/// else.
-pub(crate) async fn write(
-    store: &Store,
-    resource: &ResourceName,
-    path: &str,
-    pulse: &Pulse,
-    now: Millis,
-) -> bool {
-    for _ in 0..TRIES {
-        let key = Key { resource: resource.clone(), path: path.into() };
-        let Some(stored) = store.get(&key) else { return true };
-        let Ok(mut robot) = serde_json::from_slice::<Robot>(stored.json()) else { return true };
-        fold(&mut robot, pulse, now);
-        robot.metadata.resource_version.clear();
-        let draft = serde_json::to_vec(&robot).ok().and_then(Draft::of_object);
-        let Some(draft) = draft else { return true };
-        let write = Write::Put { key, expect: Precondition::At(stored.revision), draft };
-        match store.commit(Batch::of(write)).await {
-            Err(CommitError::Conflict { .. }) => {}
-            Ok(_) => return true,
-            Err(error) => {
-                tracing::warn!(path, %error, "a sign of life could not be written down");
-                return false;
-            }
-        }
-    }
-    false
-}
-
-/// Puts what was heard into a robot, and nothing else.
-pub(crate) fn fold(robot: &mut Robot, pulse: &Pulse, now: Millis) {
-    let status = &mut robot.status;
-    if let Some(heard) = pulse.heard {
-        status.last_heartbeat_time = status.last_heartbeat_time.max(Some(heard.to_timestamp()));
-        status.running = pulse.running;
-    }
-    if let Some(device) = &pulse.device {
-        status.device_info.clone_from(device.as_ref());
-    }
-    if let Some(connected) = pulse.connected {
-        let (word, reason, message) = if connected {
-            (ConditionStatus::True, "Connected", "It is connected to the broker")
-        } else {
-            (ConditionStatus::False, "ConnectionLost", "The broker lost its connection")
-        };
-        set_condition(
-            &mut status.conditions,
-            Condition::new(CONNECTED, word, reason, message, now.to_timestamp()),
-        );
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use muster_types::robot_status::DeviceInfo;
+
     use super::*;
 
     const MINUTE: Duration = Duration::from_mins(1);
 
-    fn due(pulses: &mut Pulses, most: usize, second: i64) -> Vec<String> {
-        let taken = pulses.take_due(MINUTE, most, Millis(second * 1000));
-        taken.into_iter().map(|(robot, _)| robot).collect()
+    /// Servers that hear robots in turns and share what is stored.
+    #[derive(Default)]
+    struct Site {
+        stored: HashMap<String, RobotStatus>,
+        writes: usize,
+    }
+
+    impl Site {
+        fn of(&mut self, robot: &str) -> &mut RobotStatus {
+            self.stored.entry(robot.to_owned()).or_default()
+        }
+
+        fn beat(&mut self, pulses: &mut Pulses, robot: &str, second: i64) {
+            let pulse = Pulse::of_beat(Millis(second * 1000), 0, DeviceInfo::default());
+            pulses.hear(robot, pulse, self.of(robot), MINUTE);
+        }
+
+        fn connection(&mut self, pulses: &mut Pulses, robot: &str, connected: bool) {
+            pulses.hear(robot, Pulse::of_connection(connected), self.of(robot), MINUTE);
+        }
+
+        /// Writes down what was taken, if it is still worth it.
+        fn write(&mut self, pulses: &mut Pulses, robot: &str, pulse: &Pulse) {
+            let status = self.of(robot);
+            if pulse.urgency(status, MINUTE).is_some() {
+                pulse.fold_into(status, Millis(0));
+                self.writes += 1;
+            }
+            pulses.settle(robot, true);
+        }
+
+        fn look(&mut self, pulses: &mut Pulses, most: usize) -> Vec<String> {
+            let due = pulses.take_due(most);
+            for (robot, pulse) in &due {
+                self.write(pulses, robot, pulse);
+            }
+            due.into_iter().map(|(robot, _)| robot).collect()
+        }
+
+        fn is_connected(&mut self, robot: &str) -> bool {
+            self.of(robot).conditions.iter().any(muster_types::condition::Condition::is_true)
+        }
     }
 
     #[test]
-    fn signs_of_life_are_folded_and_written_once_a_minute() {
-        let mut pulses = Pulses::default();
-        let mut written = 0;
-        for second in 0..600 {
-            if second % 5 == 0 {
-                pulses.hear("r1", &DeviceInfo::default(), 0, Millis(second * 1000));
+    fn signs_of_life_are_folded_and_written_once_a_minute_however_many_servers_share_them() {
+        for servers in [1, 2, 5] {
+            let mut site = Site::default();
+            let mut all: Vec<Pulses> = (0..servers).map(|_| Pulses::default()).collect();
+            for second in 0..600 {
+                if second % 5 == 0 {
+                    let turn = usize::try_from(second / 5).unwrap_or_default() % servers;
+                    site.beat(&mut all[turn], "r1", second);
+                }
+                for pulses in &mut all {
+                    site.look(pulses, 100);
+                }
             }
-            written += due(&mut pulses, 100, second).len();
+            assert_eq!(site.writes, 10, "{servers} servers");
+            assert!(all.iter().all(|pulses| pulses.by_robot.is_empty()), "nothing waits");
         }
-        assert_eq!(written, 10);
     }
 
     #[test]
     fn however_many_robots_speak_no_more_than_the_limit_is_written() {
-        let mut pulses = Pulses::default();
+        let (mut site, mut pulses) = (Site::default(), Pulses::default());
         for robot in 0..1000 {
-            pulses.hear(&format!("r{robot}"), &DeviceInfo::default(), 0, Millis(1));
+            site.beat(&mut pulses, &format!("r{robot}"), 1);
         }
-        assert_eq!(due(&mut pulses, 300, 1).len(), 300);
-        assert_eq!((0..9).map(|_| due(&mut pulses, 300, 1).len()).sum::<usize>(), 700);
+        assert_eq!(site.look(&mut pulses, 300).len(), 300);
+        assert_eq!((0..9).map(|_| site.look(&mut pulses, 300).len()).sum::<usize>(), 700);
     }
 
     #[test]
     fn news_goes_before_what_is_only_old() {
-        let mut pulses = Pulses::default();
-        for second in [0, 100] {
-            pulses.hear("old", &DeviceInfo::default(), 0, Millis(second * 1000));
-            if second == 0 {
-                assert_eq!(due(&mut pulses, 9, 0), ["old"]);
-            }
-        }
-        pulses.hear_connection("back", true);
-        pulses.hear_connection("cut", false);
-        assert_eq!(due(&mut pulses, 1, 100), ["cut"]);
-        assert_eq!(due(&mut pulses, 1, 100), ["back"]);
-        assert_eq!(due(&mut pulses, 1, 100), ["old"]);
+        let (mut site, mut pulses) = (Site::default(), Pulses::default());
+        site.beat(&mut pulses, "old", 0);
+        assert_eq!(site.look(&mut pulses, 9), ["old"]);
+        site.beat(&mut pulses, "old", 100);
+        site.connection(&mut pulses, "back", true);
+        site.connection(&mut pulses, "cut", false);
+        assert_eq!(site.look(&mut pulses, 1), ["cut"]);
+        assert_eq!(site.look(&mut pulses, 1), ["back"]);
+        assert_eq!(site.look(&mut pulses, 1), ["old"]);
     }
 
     #[test]
-    fn what_was_taken_at_once_is_not_due_again() {
-        let mut pulses = Pulses::default();
-        pulses.hear_connection("r1", false);
-        assert_eq!(pulses.take_news("r1", Millis(0)).and_then(|pulse| pulse.connected), Some(false));
-        assert_eq!(pulses.take_news("r1", Millis(1)), None);
-        assert_eq!(due(&mut pulses, 9, 1), [""; 0]);
+    fn what_is_being_written_is_not_due_again_and_what_failed_is() {
+        let (mut site, mut pulses) = (Site::default(), Pulses::default());
+        site.connection(&mut pulses, "r1", false);
+        assert!(pulses.take("r1").is_some());
+        assert_eq!((pulses.take("r1"), pulses.take_due(9).len()), (None, 0));
+        pulses.settle("r1", false);
+        assert!(pulses.take("r1").is_some());
+        pulses.settle("r1", true);
+        assert!(pulses.by_robot.is_empty());
     }
 
     #[test]
-    fn a_device_is_written_once_and_again_if_that_failed() {
-        let mut pulses = Pulses::default();
-        let device = DeviceInfo { cpus: 3, ..DeviceInfo::default() };
-        let cpus = |pulses: &mut Pulses, second: i64| {
-            pulses.hear("r1", &device, 0, Millis(second * 1000));
-            let taken = pulses.take_due(MINUTE, 1, Millis(second * 1000));
-            taken.into_iter().map(|(_, pulse)| pulse.device.map(|device| device.cpus)).collect::<Vec<_>>()
-        };
-        assert_eq!(cpus(&mut pulses, 0), [Some(3)]);
-        assert_eq!(cpus(&mut pulses, 60), [None], "it is known");
-        pulses.doubt("r1");
-        assert_eq!(cpus(&mut pulses, 61), [Some(3)]);
-        assert_eq!(cpus(&mut pulses, 62), []);
+    fn a_cut_whose_write_is_slow_never_comes_after_the_reconnect() {
+        let (mut site, mut pulses) = (Site::default(), Pulses::default());
+        site.connection(&mut pulses, "r1", true);
+        site.look(&mut pulses, 9);
+        site.connection(&mut pulses, "r1", false);
+        let cut = pulses.take("r1").unwrap();
+        site.connection(&mut pulses, "r1", true);
+        assert_eq!(site.look(&mut pulses, 9), [""; 0], "the first write is still under way");
+        site.write(&mut pulses, "r1", &cut);
+        assert!(!site.is_connected("r1"));
+        site.look(&mut pulses, 9);
+        assert!(site.is_connected("r1"));
     }
 
     #[test]
-    fn a_sign_of_life_never_changes_a_phase() {
-        let mut robot = Robot::default();
-        let mut pulses = Pulses::default();
-        pulses.hear("r1", &DeviceInfo { cpus: 3, ..DeviceInfo::default() }, 2, Millis(5000));
-        let (_, pulse) = pulses.take_due(MINUTE, 1, Millis(5000)).remove(0);
-        fold(&mut robot, &pulse, Millis(5000));
-        assert_eq!((robot.status.phase, robot.status.running, robot.status.device_info.cpus), (None, 2, 3));
-        assert_eq!(robot.spec, muster_types::robot::RobotSpec::default());
+    fn servers_that_write_in_any_order_agree_with_what_was_said_last() {
+        let (mut site, mut fast, mut slow) = (Site::default(), Pulses::default(), Pulses::default());
+        site.connection(&mut fast, "r1", true);
+        site.look(&mut fast, 9);
+        // Both hear that it is cut off and back; one is ahead with both writes, the other one has only heard of the cut.
+        site.connection(&mut fast, "r1", false);
+        site.connection(&mut slow, "r1", false);
+        let late = slow.take("r1").unwrap();
+        site.look(&mut fast, 9);
+        site.connection(&mut fast, "r1", true);
+        site.look(&mut fast, 9);
+        site.write(&mut slow, "r1", &late);
+        assert!(!site.is_connected("r1"), "for a moment");
+        site.connection(&mut slow, "r1", true);
+        site.look(&mut slow, 9);
+        assert!(site.is_connected("r1"));
     }
 }

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use muster_fleet_mqtt::messages::{Heartbeat, Register, Response, Status, VERSION};
 use muster_fleet_mqtt::{
-    BrokerSettings, BrokerUrl, Connection, Credentials, EmbeddedBroker, Event, Login, RobotRuntime,
-    RobotSettings, Topics, joining_client,
+    BrokerSettings, BrokerUrl, Connection, Credentials, EmbeddedBroker, Event, Link, Login, Reception,
+    ReceptionSettings, RobotRuntime, RobotSettings, Topics, joining_client,
 };
 use muster_ports::clock::{Clock as _, SystemClock};
 use muster_ports::runtime::{Fact, Handle, Launch, LaunchContainer, Limits, Observation};
 use muster_ports::store::{History, Key, MemoryLog, ResourceName, Store};
+use muster_ports::telemetry::Telemetry;
 use muster_types::Robot;
 use muster_types::robot_launch::RobotLaunch;
 use muster_types::robot_status::DeviceInfo;
@@ -55,20 +56,21 @@ impl Yard {
         let broker = EmbeddedBroker::start(settings, credentials.clone()).await.expect("a broker starts");
         let dir = tempfile::tempdir().expect("a temporary directory can be made");
         let (host, port) = (broker.inner.ip().to_string(), broker.inner.port());
-        let settings = RobotSettings {
+        let link = Link {
             broker: BrokerUrl::plain(&host, port),
             login: broker.login.clone(),
             trust: None,
             topics: topics.clone(),
             namespace: "default".to_owned(),
-            root: dir.path().to_owned(),
-            log_max_bytes: 1 << 20,
-            write_every: Duration::from_mins(1),
-            writes_per_second: 100,
         };
-        let (runtime, facts, bridge) =
-            RobotRuntime::new(settings, store.clone(), Arc::new(SystemClock), credentials);
-        tokio::spawn(bridge);
+        let settings = RobotSettings { root: dir.path().to_owned(), log_max_bytes: 1 << 20 };
+        let clock = Arc::new(SystemClock);
+        let (runtime, facts, desk) = RobotRuntime::new(link.clone(), settings, store.clone(), clock.clone());
+        let settings = ReceptionSettings { write_every: Duration::from_mins(1), writes_per_second: 100 };
+        let telemetry = Telemetry::default();
+        let reception = Reception::new(link, settings, store.clone(), clock, credentials, telemetry);
+        tokio::spawn(desk);
+        tokio::spawn(reception.run());
         let address = broker.address;
         let yard = Self { store, runtime, facts, address, topics, _broker: broker, _dir: dir };
         yard.until_the_bridge_listens().await;
@@ -207,5 +209,6 @@ pub fn launch(robot: &str, attempt: u32) -> Launch {
             artifacts: vec![],
             stop_after_silence: None,
         })),
+        image: None,
     }
 }

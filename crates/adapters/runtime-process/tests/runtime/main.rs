@@ -3,7 +3,9 @@
 mod contract;
 mod deaths;
 mod files;
+mod images;
 mod limits;
+mod takeover;
 mod yard;
 
 use muster_runtime_process::{SHEPHERD_VARIABLE, shepherd_main};

@@ -136,6 +136,7 @@ pub fn launch(task: &str, scripts: &[(&str, &str)]) -> Launch {
         limits: Limits::default(),
         pod: None,
         robot: None,
+        image: None,
     }
 }
 

@@ -1,0 +1,89 @@
+//! Attempts that outlive whoever asked for them: taken up by whoever comes next, or given up.
+
+use std::time::Instant;
+
+use muster_types::attempt::{EXECUTOR_LOST, Ending, Handle, Observation};
+
+use super::Executor;
+use crate::shepherd::Door;
+use crate::when_deserted::WhenDeserted;
+
+impl Executor {
+    /// Somebody wants to know what became of an attempt that was asked for in an earlier life. If it runs, that is said, and its end
+    /// later; if it has ended, how; if neither is known, that it is lost. Nothing is started.
+    pub fn take_up(&mut self, handle: &Handle) {
+        if self.waiting.contains(handle) {
+            return;
+        }
+        let what = match self.ids.get(handle).and_then(|id| self.attempts.get(id)) {
+            Some(attempt) if attempt.failure.is_none() && !attempt.starting => Observation::Started,
+            // That it was started, or why it could not be, is said in a moment.
+            Some(_) => return,
+            None => self.dirs.kept_ending(handle).map_or_else(|| self.lost(handle), Observation::Ended),
+        };
+        self.report(handle.clone(), what);
+    }
+
+    fn lost(&self, handle: &Handle) -> Observation {
+        let message = if self.dirs.exists(handle) {
+            "what ran it was killed, or the machine was restarted"
+        } else {
+            "it was not started before its agent ended"
+        };
+        Observation::Lost { reason: EXECUTOR_LOST.into(), message: message.into() }
+    }
+
+    /// Nobody sees attempts since then, or somebody does again. Those that may not run unseen end when their time is over.
+    pub fn observe_silence(&mut self, since: Option<Instant>) {
+        self.silent_since = since;
+        for id in self.attempts.keys().copied().collect::<Vec<_>>() {
+            self.order(id, |course| {
+                course.observe_silence(since);
+                None
+            });
+        }
+    }
+
+    /// Since when nobody sees attempts.
+    pub(crate) fn silent_since(&self) -> Option<Instant> {
+        self.silent_since
+    }
+
+    /// Opens the door for whoever comes next, if attempts are to go on. Where that is not possible they end with whoever asked for
+    /// them, and that is said.
+    pub(crate) fn open_door(&mut self) -> Option<Door> {
+        let WhenDeserted::GoOn { .. } = self.settings.when_deserted else { return None };
+        match Door::open(&self.settings.work_root) {
+            Ok(door) => Some(door),
+            Err(error) => {
+                self.note(format!("attempts end with their agent: no socket can be made: {error}"));
+                None
+            }
+        }
+    }
+
+    /// Nobody will come back: all end, each with its own grace, and for this reason.
+    pub fn give_up(&mut self, why: &str) {
+        while let Some(launch) = self.waiting.pop() {
+            let ending = Ending { message: Some(why.to_owned()), ..Ending::before_start(super::wall_now()) };
+            self.report(launch.handle, Observation::Ended(ending));
+        }
+        let now = Instant::now();
+        for id in self.attempts.keys().copied().collect::<Vec<_>>() {
+            self.order(id, |course| course.give_up(why.to_owned(), now));
+        }
+    }
+
+    /// Writes down how an attempt ended, if somebody may come and ask for it.
+    pub(super) fn keep_ending(&mut self, handle: &Handle, ending: &Ending) {
+        let WhenDeserted::GoOn { .. } = self.settings.when_deserted else { return };
+        if let Err(error) = self.dirs.keep_ending(handle, ending, self.settings.sync_logs) {
+            self.note(format!("how some attempts ended cannot be written down: {error}"));
+        }
+    }
+
+    /// Whether nothing runs, nothing waits, and all was said.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.attempts.is_empty() && self.waiting.len() == 0 && self.facts.is_empty()
+    }
+}

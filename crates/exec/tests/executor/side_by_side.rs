@@ -1,0 +1,83 @@
+//! Attempts that are started while others run: another thread starts them, and nothing about them is different.
+
+use std::time::Duration;
+
+use muster_types::attempt::{Cause, Observation};
+
+use crate::yard::{LONG, Yard, codes, command, handle, launch};
+
+/// A yard in which something runs, so that what comes next is started beside it.
+fn busy_yard() -> Yard {
+    let mut yard = Yard::new();
+    yard.executor.start(launch("other", &[("main", "echo ready; exec sleep 3600")]));
+    yard.line_of("other", "main", "ready");
+    yard
+}
+
+#[test]
+fn each_starts_and_ends_once_and_writes_its_own_log() {
+    let mut yard = Yard::with(|settings| settings.max_running = Some(4));
+    let names: Vec<String> = (0..200).map(|number| format!("t{number}")).collect();
+    for name in &names {
+        yard.executor.start(launch(name, &[("main", &format!("echo {name}; exit 3"))]));
+    }
+    yard.until("the end of all", |yard| {
+        let idle = yard.executor.running() + yard.executor.waiting() == 0;
+        assert!(yard.executor.running() <= 4);
+        idle.then_some(())
+    });
+    yard.until_idle();
+    for name in &names {
+        let seen = yard.observations(name);
+        let [Observation::Started, Observation::Ended(ending)] = &seen[..] else {
+            panic!("{name}: {seen:?}");
+        };
+        assert_eq!((codes(ending), yard.log(name)), (vec![3], format!("{name}\n")));
+    }
+}
+
+#[test]
+fn one_that_is_stopped_before_it_has_started_ends_like_any_other() {
+    let mut yard = busy_yard();
+    yard.executor.start(command("asked", &["sleep", "3600"]));
+    yard.executor.stop(&handle("asked"), LONG);
+    yard.executor.start(command("killed", &["sleep", "3600"]));
+    yard.executor.stop(&handle("killed"), Duration::ZERO);
+    for (task, code) in [("asked", 143), ("killed", 137)] {
+        let ending = yard.ending(task);
+        assert_eq!((codes(&ending), ending.cause), (vec![code], Cause::Stopped), "{task}");
+        assert_eq!(yard.observations(task), [Observation::Started, Observation::Ended(ending)]);
+    }
+}
+
+#[test]
+fn one_that_cannot_be_started_leaves_nothing_and_can_be_started_again() {
+    let mut yard = busy_yard();
+    yard.executor.start(command("t", &["/no/such/program"]));
+    assert_eq!(yard.start_failure("t").0, "CommandNotFound");
+    assert_eq!(yard.dirs.stored().expect("a test needs it"), [handle("other")]);
+    yard.facts.clear();
+    assert_eq!(codes(&yard.run("t", "exit 6")), [6]);
+}
+
+#[test]
+fn asking_for_one_twice_starts_it_once() {
+    let mut yard = busy_yard();
+    let launch = launch("t", &[("main", "echo run")]);
+    yard.executor.start(launch.clone());
+    yard.executor.start(launch.clone());
+    yard.executor.take_up(&handle("t"));
+    let ending = yard.ending("t");
+    assert_eq!(yard.observations("t"), [Observation::Started, Observation::Ended(ending)]);
+    assert_eq!(yard.log("t"), "run\n");
+}
+
+#[test]
+fn killing_everything_reaches_what_is_being_started() {
+    let mut yard = busy_yard();
+    for number in 0..8 {
+        yard.executor.start(command(&format!("t{number}"), &["sleep", "3600"]));
+    }
+    yard.executor.kill_all();
+    assert_eq!(yard.executor.running(), 0);
+}
