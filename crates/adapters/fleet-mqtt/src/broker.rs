@@ -75,8 +75,6 @@ impl EmbeddedBroker {
     pub async fn start(settings: BrokerSettings, credentials: Credentials) -> Result<Self, BrokerError> {
         raise_descriptor_limit(settings.max_clients);
         let failed = |why: String| BrokerError { address: settings.listen, why };
-        // The broker would say at length that an address is taken.
-        drop(std::net::TcpListener::bind(settings.listen).map_err(|error| failed(error.to_string()))?);
         let mut secret = [0_u8; 32];
         getrandom::fill(&mut secret).map_err(|error| failed(error.to_string()))?;
         let secret = hex(&secret);
@@ -93,7 +91,12 @@ impl EmbeddedBroker {
             .spawn(move || serve(config, gate, told))
             .map_err(|error| failed(error.to_string()))?;
         let begun = begun.await.map_err(|_| failed("its thread ended".to_owned()))?;
-        let Begun { plain, secure, shutdown } = begun.map_err(failed)?;
+        // The broker says at length that an address is taken; trying it again says so in a few words. Trying it before would take
+        // it: a program that is started meanwhile holds what is open here until it runs.
+        let briefly = |why: String| {
+            std::net::TcpListener::bind(settings.listen).err().map_or(why, |error| error.to_string())
+        };
+        let Begun { plain, secure, shutdown } = begun.map_err(|why| failed(briefly(why)))?;
         let inner = plain.unwrap_or(settings.listen);
         let address = secure.filter(|_| settings.tls.is_some()).unwrap_or(inner);
         let login = Login { client: "muster-bridge".to_owned(), user: BRIDGE.to_owned(), password: secret };
@@ -268,6 +271,9 @@ impl AuthProvider for Gate {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use muster_ports::store::{History, MemoryLog, Store};
 
     use super::*;
@@ -288,5 +294,49 @@ mod tests {
         }
         assert!((1000..100_000).contains(&heard), "{heard}");
         assert!(gate.authorize_publish("", Some("robot:r2"), "p/heartbeat").await, "others are unharmed");
+    }
+
+    /// A program that is started holds what is open here until it runs.
+    #[tokio::test]
+    async fn a_broker_gets_its_address_while_programs_are_started() {
+        let free: Vec<_> = (0..400).map(|_| std::net::TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        let addresses: Vec<_> = free.iter().map(|listener| listener.local_addr().unwrap()).collect();
+        drop(free);
+        let enough = Arc::new(AtomicBool::new(false));
+        let starter = std::thread::spawn({
+            let enough = Arc::clone(&enough);
+            move || {
+                while !enough.load(Ordering::Relaxed) {
+                    Command::new("true").status().unwrap();
+                }
+            }
+        });
+        let mut refused = Vec::new();
+        for listen in addresses {
+            let store = Store::open(MemoryLog::default(), History::default(), SystemClock).unwrap();
+            let credentials = Credentials::new(store, "default", Arc::new(|_| false));
+            let settings = BrokerSettings { listen, tls: None, topics: Topics::new("p"), max_clients: 1 };
+            refused.extend(EmbeddedBroker::start(settings, credentials).await.err());
+        }
+        enough.store(true, Ordering::Relaxed);
+        starter.join().unwrap();
+        assert!(refused.is_empty(), "{refused:?}");
+    }
+
+    #[tokio::test]
+    async fn an_address_that_is_taken_is_told_in_a_few_words() {
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let listen = taken.local_addr().unwrap();
+        let store = Store::open(MemoryLog::default(), History::default(), SystemClock).unwrap();
+        let credentials = Credentials::new(store, "default", Arc::new(|_| false));
+        let settings = BrokerSettings { listen, tls: None, topics: Topics::new("p"), max_clients: 1 };
+        let error = EmbeddedBroker::start(settings, credentials).await.err().unwrap();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "cannot listen for robots on {listen}: Address already in use (os error 98); choose an address with \
+                 --mqtt-listen HOST:PORT, or --mqtt-listen off"
+            )
+        );
     }
 }
