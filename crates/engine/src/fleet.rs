@@ -33,14 +33,27 @@ pub struct Robots {
     watch: Watch,
     /// When this loop began to listen, in seconds.
     since: i64,
-    /// Robots that were let in.
-    members: BTreeSet<Arc<str>>,
-    phases: HashMap<Arc<str>, Phase>,
+    robots: HashMap<Arc<str>, Known>,
+    /// How many of them were let in.
+    members: usize,
     telemetry: Telemetry,
-    /// When each is to be looked at.
-    due_of: HashMap<Arc<str>, i64>,
+    /// When they are to be looked at.
     due: BTreeSet<(i64, Arc<str>)>,
     dirty: BTreeSet<Arc<str>>,
+}
+
+/// What is known of a robot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Known {
+    phase: Phase,
+    /// When it is to be looked at.
+    due: Option<i64>,
+}
+
+impl Known {
+    fn is_member(self) -> bool {
+        self.phase != Phase::Pending
+    }
 }
 
 /// Sees to the phases of robots until the store closes.
@@ -60,10 +73,9 @@ impl Robots {
             clock,
             settings,
             resource,
-            members: BTreeSet::new(),
-            phases: HashMap::new(),
+            robots: HashMap::new(),
+            members: 0,
             telemetry: Telemetry::default(),
-            due_of: HashMap::new(),
             due: BTreeSet::new(),
             dirty: BTreeSet::new(),
         };
@@ -72,13 +84,30 @@ impl Robots {
     }
 
     fn read_all(&mut self) {
+        self.robots.clear();
+        self.members = 0;
+        self.due.clear();
         for stored in self.store.snapshot(&self.resource).range(None, None) {
             self.dirty.insert(stored.path.clone());
-            if let Ok(robot) = serde_json::from_slice::<Robot>(stored.json())
-                && robot.status.phase() != Phase::Pending
-            {
-                self.members.insert(stored.path.clone());
+            if let Ok(robot) = serde_json::from_slice::<Robot>(stored.json()) {
+                self.know(&stored.path, Some(Known { phase: robot.status.phase(), due: None }));
             }
+        }
+    }
+
+    /// Takes note of a robot, or that it is gone.
+    fn know(&mut self, path: &Arc<str>, known: Option<Known>) {
+        let before = match known {
+            Some(known) => self.robots.insert(path.clone(), known),
+            None => self.robots.remove(path),
+        };
+        self.members += usize::from(known.is_some_and(Known::is_member));
+        self.members -= usize::from(before.is_some_and(Known::is_member));
+        if let Some(at) = before.and_then(|before| before.due) {
+            self.due.remove(&(at, path.clone()));
+        }
+        if let Some(at) = known.and_then(|known| known.due) {
+            self.due.insert((at, path.clone()));
         }
     }
 
@@ -90,7 +119,7 @@ impl Robots {
         while let Some((at, path)) = self.due.first().cloned()
             && at <= second
         {
-            self.set_due(&path, None);
+            self.due.pop_first();
             self.dirty.insert(path);
         }
         let slice: Vec<_> = self.dirty.iter().take(SLICE).cloned().collect();
@@ -111,7 +140,9 @@ impl Robots {
                 Err(CommitError::Conflict { .. }) => drop(self.dirty.insert(path)),
                 Err(error) => {
                     tracing::warn!(path = &*path, %error, "the phase of a robot could not be committed");
-                    self.set_due(&path, Some(second + 1));
+                    if let Some(known) = self.robots.get(&path).copied() {
+                        self.know(&path, Some(Known { due: Some(second + 1), ..known }));
+                    }
                 }
             }
         }
@@ -125,7 +156,7 @@ impl Robots {
     /// How many robots are in which phase.
     fn tell(&self) {
         for phase in Phase::ALL {
-            let count = self.phases.values().filter(|it| *it == phase).count();
+            let count = self.robots.values().filter(|robot| robot.phase == *phase).count();
             self.telemetry.set(ROBOTS, &[phase.as_str()], u64::try_from(count).unwrap_or(u64::MAX));
         }
     }
@@ -141,31 +172,16 @@ impl Robots {
                 return None;
             }
         };
-        let others = self.members.len() - usize::from(self.members.contains(path));
+        let is_member = self.robots.get(path).is_some_and(|known| known.is_member());
+        let others = self.members - usize::from(is_member);
         let verdict = judge(&robot, &self.settings, others, self.since, second);
-        self.set_due(path, verdict.wake_at);
-        self.phases.insert(path.clone(), verdict.phase);
-        if verdict.phase == Phase::Pending {
-            self.members.remove(path);
-        } else {
-            self.members.insert(path.clone());
-        }
+        self.know(path, Some(Known { phase: verdict.phase, due: verdict.wake_at }));
         if robot.status.phase == Some(verdict.phase) && robot.status.message == verdict.message {
             return None;
         }
         robot.status.phase = Some(verdict.phase);
         robot.status.message = verdict.message;
         put(key, Precondition::At(stored.revision), &mut robot)
-    }
-
-    fn set_due(&mut self, path: &Arc<str>, at: Option<i64>) {
-        if let Some(old) = self.due_of.remove(path) {
-            self.due.remove(&(old, path.clone()));
-        }
-        if let Some(at) = at {
-            self.due_of.insert(path.clone(), at);
-            self.due.insert((at, path.clone()));
-        }
     }
 }
 
@@ -178,9 +194,7 @@ impl Intake for Robots {
         let path = &change.object.path;
         if change.deleted {
             self.dirty.remove(path);
-            self.members.remove(path);
-            self.phases.remove(path);
-            self.set_due(path, None);
+            self.know(path, None);
         } else {
             self.dirty.insert(path.clone());
         }

@@ -38,7 +38,12 @@ fn task(uid: &str, state: &str, ran: u32) -> Task {
 
 /// Writes the lives of tasks into the database of a server that was killed, as fast as it takes them.
 fn write_lives(database: &Path, round: usize) {
-    let forever = History { max_changes: usize::MAX, max_age: Duration::MAX, max_bytes: usize::MAX };
+    let forever = History {
+        max_changes: usize::MAX,
+        max_age: Duration::MAX,
+        max_bytes: usize::MAX,
+        fresh: Duration::MAX,
+    };
     let log = SqliteLog::open(database).expect("the database can be opened after a kill");
     let store = Store::open(log, forever, SystemClock).expect("a store");
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");

@@ -119,15 +119,14 @@ impl Loader {
     fn fold(&mut self, row: Packed, resource: ResourceName, path: &str) {
         debug_assert!(row.revision > self.state.revision, "rows come in growing order");
         self.state.revision = row.revision;
-        let objects = &mut self.state.topic(&resource).objects;
         let deleted = row.json.is_none();
         let (object, previous) = match row.json {
             Some(json) => {
                 let object = Arc::new(Stored::from_row(path.into(), row.revision, row.splice, json));
-                let previous = objects.insert(object.path.clone(), object.clone());
+                let previous = self.state.insert(&resource, object.clone());
                 (object, previous)
             }
-            None => match objects.remove(path) {
+            None => match self.state.remove(&resource, path) {
                 Some(previous) => (Arc::new(previous.restamped(row.revision)), Some(previous)),
                 None => return self.leftovers.push(row.revision),
             },

@@ -21,6 +21,9 @@ use crate::clock::Millis;
 /// What a remembered change costs besides the versions it keeps, about.
 const CHANGE_BYTES: usize = 200;
 
+/// The least memory that old versions may take before they are held against what is current.
+const LEAST_BYTES: usize = 4 << 20;
+
 /// How much of the past can be watched. What lies beyond any of the limits is forgotten.
 #[derive(Debug, Clone, Copy)]
 pub struct History {
@@ -30,11 +33,19 @@ pub struct History {
     pub max_age: Duration,
     /// At most this much memory for versions that are no longer current, about.
     pub max_bytes: usize,
+    /// With changes that are older than this, no more memory than half of what is current takes: whoever was away for longer
+    /// reads that sooner than what it missed.
+    pub fresh: Duration,
 }
 
 impl Default for History {
     fn default() -> Self {
-        Self { max_changes: 100_000, max_age: Duration::from_hours(1), max_bytes: 64 << 20 }
+        Self {
+            max_changes: 100_000,
+            max_age: Duration::from_hours(1),
+            max_bytes: 64 << 20,
+            fresh: Duration::from_secs(30),
+        }
     }
 }
 
@@ -59,6 +70,8 @@ pub(super) struct State {
     topics: BTreeMap<ResourceName, Topic>,
     history: VecDeque<Arc<Change>>,
     history_bytes: usize,
+    /// Of the objects as they are.
+    present_bytes: usize,
     /// By the name of whoever holds.
     holds: BTreeMap<String, Hold>,
     wake: watch::Sender<Revision>,
@@ -97,6 +110,7 @@ impl State {
             topics: BTreeMap::new(),
             history: VecDeque::new(),
             history_bytes: 0,
+            present_bytes: 0,
             holds: BTreeMap::new(),
             wake: watch::Sender::new(Revision::ZERO),
             closed: false,
@@ -128,13 +142,27 @@ impl State {
     pub fn apply(&mut self, change: Arc<Change>) {
         debug_assert!(change.revision() > self.revision, "revisions only grow");
         self.revision = change.revision();
-        let topic = self.topic(&change.resource);
         if change.deleted {
-            topic.objects.remove(&*change.object.path);
+            self.remove(&change.resource, &change.object.path);
         } else {
-            topic.objects.insert(change.object.path.clone(), change.object.clone());
+            self.insert(&change.resource, change.object.clone());
         }
         self.remember(change);
+    }
+
+    /// Puts an object in its place. Answers with what was there.
+    pub fn insert(&mut self, resource: &ResourceName, object: Arc<Stored>) -> Option<Arc<Stored>> {
+        self.present_bytes += object.json().len();
+        let previous = self.topic(resource).objects.insert(object.path.clone(), object);
+        self.present_bytes -= previous.as_ref().map_or(0, |previous| previous.json().len());
+        previous
+    }
+
+    /// Takes an object away. Answers with what was there.
+    pub fn remove(&mut self, resource: &ResourceName, path: &str) -> Option<Arc<Stored>> {
+        let previous = self.topic(resource).objects.remove(path);
+        self.present_bytes -= previous.as_ref().map_or(0, |previous| previous.json().len());
+        previous
     }
 
     /// Makes a change watchable.
@@ -173,14 +201,16 @@ impl State {
 
     /// Drops what no longer fits the limits, at most `most` changes, and returns it.
     pub fn trim(&mut self, limits: History, now: Millis, most: usize) -> Vec<Arc<Change>> {
-        let max_age = i64::try_from(limits.max_age.as_millis()).unwrap_or(i64::MAX);
-        let oldest = now.0.saturating_sub(max_age);
+        let before = |age: Duration| now.0.saturating_sub(i64::try_from(age.as_millis()).unwrap_or(i64::MAX));
+        let (oldest, fresh) = (before(limits.max_age), before(limits.fresh));
+        let enough = LEAST_BYTES.max(self.present_bytes / 2);
         let mut dropped = Vec::new();
         while dropped.len() < most
             && let Some(first) = self.history.front()
             && (self.history.len() > limits.max_changes
                 || self.history_bytes > limits.max_bytes
-                || first.at.0 < oldest)
+                || first.at.0 < oldest
+                || (first.at.0 < fresh && self.history_bytes > enough))
             && !self.is_held(self.history.front().map_or(Revision::ZERO, |first| first.revision()))
             && let Some(change) = self.history.pop_front()
         {

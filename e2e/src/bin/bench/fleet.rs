@@ -42,6 +42,8 @@ const HEARTBEAT: Duration = Duration::from_secs(30);
 const CUTS: usize = 20;
 /// Seconds for which memory is looked at.
 const SETTLING: u32 = 10;
+/// Until all that a robot says when it has connected is written down, and what came before it can be forgotten.
+const WRITTEN_DOWN: Duration = Duration::from_mins(1);
 /// Most time for all robots to be Online, and for the last tasks to be started.
 const PATIENCE: Duration = Duration::from_mins(5);
 
@@ -193,6 +195,7 @@ async fn measure(size: Size, mosquitto: Option<Mosquitto>, report: &mut Report) 
     );
     let grown = |now: u64, then: u64| to_f64(usize::try_from(now.saturating_sub(then)).unwrap_or(0));
     let further = to_f64(size.robots - first);
+    tokio::time::sleep(WRITTEN_DOWN).await;
     let each = grown(settled_rss(muster.process.id()).await?, before) / further / 1024.0;
     let goal = if mosquitto.is_some() { GOAL_OUTSIDE_KB } else { GOAL_EMBEDDED_KB };
     let beside = match (mosquitto.as_ref(), broker_before) {

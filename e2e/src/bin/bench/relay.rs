@@ -93,7 +93,12 @@ async fn measure(rabbit: &Rabbit, dir: &Path, count: usize) -> anyhow::Result<Fo
 
     let tap = Tap { inner: Arc::new(publisher), heard: Arc::default(), confirmed: Arc::default() };
     let (heard, confirmed) = (tap.heard.clone(), tap.confirmed.clone());
-    let forever = History { max_changes: usize::MAX, max_age: Duration::MAX, max_bytes: usize::MAX };
+    let forever = History {
+        max_changes: usize::MAX,
+        max_age: Duration::MAX,
+        max_bytes: usize::MAX,
+        fresh: Duration::MAX,
+    };
     let store = Store::open(SqliteLog::open(&dir.join("store.db"))?, forever, SystemClock)?;
     put(&store, "eventsinks", "bench", &sink(true)?, Precondition::Absent).await?;
     let outside = relay::Outside {

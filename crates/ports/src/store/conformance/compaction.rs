@@ -144,6 +144,41 @@ pub fn compaction_by_size_keeps_the_newest_changes(subject: &impl Subject) {
     });
 }
 
+/// What is young stays whatever its size; of what is older, no more than half of what is current.
+pub fn the_past_takes_no_more_than_half_of_the_present(subject: &impl Subject) {
+    let mut world = World::new(subject);
+    world.history = History { fresh: Duration::from_secs(30), ..world.history };
+    run(async {
+        let store = world.open();
+        let large = "x".repeat(1_000_000);
+        for number in 0..12 {
+            commit(&store, create(&task(&number.to_string()), &large)).await;
+        }
+        // Twelve are current. Of six old ones, each of which takes a little more, five fit.
+        for number in 0..12 {
+            commit(&store, update(&task(&number.to_string()), &large)).await;
+        }
+        world.clock.advance(29_000);
+        compact(&store).await;
+        assert_eq!(store.compacted(), Revision::ZERO);
+        world.clock.advance(2_000);
+        compact(&store).await;
+        assert_eq!(store.compacted(), Revision(19));
+        // Less that is current is room for fewer, but never for less than the least.
+        for number in 2..12 {
+            commit(&store, delete(&task(&number.to_string()))).await;
+        }
+        world.clock.advance(31_000);
+        compact(&store).await;
+        assert_eq!(store.compacted(), Revision(32));
+        drop(store);
+        let store = world.open();
+        assert_eq!(watched(&store, &WatchScope::All, Revision(32)).unwrap().len(), 2);
+        compact(&store).await;
+        assert_eq!(store.compacted(), Revision(32));
+    });
+}
+
 /// In the log there remain exactly the objects.
 pub fn compaction_removes_superseded_rows_and_deletions_only(subject: &impl Subject) {
     let world = World::remembering(subject, 0);

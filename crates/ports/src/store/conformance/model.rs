@@ -17,7 +17,8 @@ const OBJECTS: u8 = 8;
 /// makes them up, and makes them fewer when it fails.
 pub fn agrees_with_a_plain_map(subject: &impl Subject, words: &[u32]) {
     let mut world = World::new(subject);
-    world.history = History { max_changes: 12, max_age: Duration::from_secs(1), max_bytes: 4_000 };
+    world.history =
+        History { max_changes: 12, max_age: Duration::from_secs(1), max_bytes: 4_000, ..world.history };
     run(async {
         let mut run = Run { store: world.open_inline(), world, model: Model::default(), watches: Vec::new() };
         for word in words {

@@ -31,7 +31,12 @@ pub(super) struct World<'a, S> {
 impl<'a, S: Subject> World<'a, S> {
     /// Nothing is ever forgotten.
     pub fn new(subject: &'a S) -> Self {
-        let history = History { max_changes: usize::MAX, max_age: Duration::MAX, max_bytes: usize::MAX };
+        let history = History {
+            max_changes: usize::MAX,
+            max_age: Duration::MAX,
+            max_bytes: usize::MAX,
+            fresh: Duration::MAX,
+        };
         Self { subject, clock: ManualClock::default(), history }
     }
 
