@@ -33,7 +33,7 @@ pub struct Robots {
     watch: Watch,
     /// When this loop began to listen, in seconds.
     since: i64,
-    robots: HashMap<Arc<str>, Known>,
+    known: HashMap<Arc<str>, Known>,
     /// How many of them were let in.
     members: usize,
     telemetry: Telemetry,
@@ -73,7 +73,7 @@ impl Robots {
             clock,
             settings,
             resource,
-            robots: HashMap::new(),
+            known: HashMap::new(),
             members: 0,
             telemetry: Telemetry::default(),
             due: BTreeSet::new(),
@@ -84,7 +84,7 @@ impl Robots {
     }
 
     fn read_all(&mut self) {
-        self.robots.clear();
+        self.known.clear();
         self.members = 0;
         self.due.clear();
         for stored in self.store.snapshot(&self.resource).range(None, None) {
@@ -98,8 +98,8 @@ impl Robots {
     /// Takes note of a robot, or that it is gone.
     fn know(&mut self, path: &Arc<str>, known: Option<Known>) {
         let before = match known {
-            Some(known) => self.robots.insert(path.clone(), known),
-            None => self.robots.remove(path),
+            Some(known) => self.known.insert(path.clone(), known),
+            None => self.known.remove(path),
         };
         self.members += usize::from(known.is_some_and(Known::is_member));
         self.members -= usize::from(before.is_some_and(Known::is_member));
@@ -140,7 +140,7 @@ impl Robots {
                 Err(CommitError::Conflict { .. }) => drop(self.dirty.insert(path)),
                 Err(error) => {
                     tracing::warn!(path = &*path, %error, "the phase of a robot could not be committed");
-                    if let Some(known) = self.robots.get(&path).copied() {
+                    if let Some(known) = self.known.get(&path).copied() {
                         self.know(&path, Some(Known { due: Some(second + 1), ..known }));
                     }
                 }
@@ -156,7 +156,7 @@ impl Robots {
     /// How many robots are in which phase.
     fn tell(&self) {
         for phase in Phase::ALL {
-            let count = self.robots.values().filter(|robot| robot.phase == *phase).count();
+            let count = self.known.values().filter(|robot| robot.phase == *phase).count();
             self.telemetry.set(ROBOTS, &[phase.as_str()], u64::try_from(count).unwrap_or(u64::MAX));
         }
     }
@@ -172,7 +172,7 @@ impl Robots {
                 return None;
             }
         };
-        let is_member = self.robots.get(path).is_some_and(|known| known.is_member());
+        let is_member = self.known.get(path).is_some_and(|known| known.is_member());
         let others = self.members - usize::from(is_member);
         let verdict = judge(&robot, &self.settings, others, self.since, second);
         self.know(path, Some(Known { phase: verdict.phase, due: verdict.wake_at }));
