@@ -349,15 +349,17 @@ fn locate_python(tool: &Tool, cache: &Path) -> Result<PathBuf> {
 
 fn locate_rabbitmq(tool: &Tool, _: &Path) -> Result<PathBuf> {
     // What is in the path asks who calls it; this is what it calls.
-    installed(tool, Path::new("/usr/lib/rabbitmq/bin/rabbitmq-server"), &["rabbitmq-server"])
+    installed(tool, "/usr/lib/rabbitmq/bin/rabbitmq-server", &[], &["rabbitmq-server"])
 }
 
 fn locate_redis(tool: &Tool, _: &Path) -> Result<PathBuf> {
-    installed(tool, Path::new("/usr/bin/redis-server"), &["redis-server"])
+    installed(tool, "/usr/bin/redis-server", &[], &["redis-server"])
 }
 
 fn locate_mosquitto(tool: &Tool, _: &Path) -> Result<PathBuf> {
-    installed(tool, Path::new("/usr/sbin/mosquitto"), &["mosquitto", "mosquitto-clients"])
+    // Tests drive its clients too, which are a package of their own.
+    let clients = ["/usr/bin/mosquitto_pub", "/usr/bin/mosquitto_sub", "/usr/bin/mosquitto_rr"];
+    installed(tool, "/usr/sbin/mosquitto", &clients, &["mosquitto", "mosquitto-clients"])
 }
 
 fn locate_postgres(tool: &Tool, _: &Path) -> Result<PathBuf> {
@@ -388,13 +390,13 @@ fn locate_versitygw(tool: &Tool, cache: &Path) -> Result<PathBuf> {
 }
 
 fn locate_chromedriver(tool: &Tool, _: &Path) -> Result<PathBuf> {
-    installed(tool, Path::new("/usr/bin/chromedriver"), &["chromium", "chromium-driver"])
+    installed(tool, "/usr/bin/chromedriver", &["/usr/bin/chromium"], &["chromium", "chromium-driver"])
 }
 
 fn locate_tmux(tool: &Tool, _: &Path) -> Result<PathBuf> {
     match run::find_in_path("tmux") {
         Some(path) => Ok(path),
-        None => installed(tool, Path::new("/usr/bin/tmux"), &["tmux"]),
+        None => installed(tool, "/usr/bin/tmux", &[], &["tmux"]),
     }
 }
 
@@ -405,12 +407,17 @@ fn locate_prometheus(tool: &Tool, cache: &Path) -> Result<PathBuf> {
     Ok(dir.join("usr/bin/prometheus"))
 }
 
-/// A program that needs its packages installed on the machine.
-fn installed(tool: &Tool, program: &Path, packages: &[&str]) -> Result<PathBuf> {
-    if !run::is_executable(program) {
+/// A program that needs its packages installed on the machine, with others that tests drive beside it: a
+/// machine may have the one without the others.
+fn installed(tool: &Tool, program: &str, beside: &[&str], packages: &[&str]) -> Result<PathBuf> {
+    let all = || beside.iter().chain([&program]).map(Path::new);
+    if !all().all(run::is_executable) {
         install_on_machine(packages).with_context(|| or_set(tool))?;
     }
-    executable(program, tool.variable)
+    for program in all() {
+        executable(program, tool.variable)?;
+    }
+    Ok(program.into())
 }
 
 fn locate_kube_apiserver(_: &Tool, cache: &Path) -> Result<PathBuf> {
