@@ -6,13 +6,13 @@
 //! - of those, the one with the fewest tasks (spread), or the most (bin-pack); where that is the same, spread takes the one that has
 //!   had that many for the longest time, so that all have their turn, and bin-pack the one that has for the shortest.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use muster_types::placement::{Demand, Spread};
 use muster_types::robot_status::Phase;
 
-use crate::robot_view::RobotView;
+use crate::robot_view::{RobotView, Traits};
 use crate::wish::Wish;
 
 /// Demands that are remembered; beyond, they are compiled anew.
@@ -36,6 +36,8 @@ pub struct Fleet {
     /// Robots that may take one more task, by how many they have and since when.
     open: BTreeSet<(u32, u64, Arc<str>)>,
     wishes: BTreeMap<Arc<Demand>, Known>,
+    /// Of the robots there are, each once.
+    traits: HashSet<Arc<Traits>>,
     /// Grows with every change.
     version: u64,
 }
@@ -66,17 +68,31 @@ struct Known {
 
 impl Fleet {
     /// Takes in a robot as it was committed.
-    pub fn observe(&mut self, view: RobotView) {
-        let path = view.path.clone();
+    pub fn observe(&mut self, mut view: RobotView) {
         // Most changes of a robot say that it lives, which is nothing new here.
-        if self.robot(&path) != Some(&view) {
-            self.change(&path, |member| member.view = Some(Box::new(view)));
+        if self.robot(&view.path) == Some(&view) {
+            return;
         }
+        match self.traits.get(&view.traits) {
+            Some(known) => view.traits = known.clone(),
+            None => drop(self.traits.insert(view.traits.clone())),
+        }
+        let path = view.path.clone();
+        self.replace(&path, Some(Box::new(view)));
     }
 
     /// A robot is gone. What it held stays with it until that is released.
     pub fn forget(&mut self, path: &Arc<str>) {
-        self.change(path, |member| member.view = None);
+        self.replace(path, None);
+    }
+
+    fn replace(&mut self, path: &Arc<str>, view: Option<Box<RobotView>>) {
+        let mut before = None;
+        self.change(path, |member| before = std::mem::replace(&mut member.view, view));
+        // One is here, the other was the last robot's.
+        if let Some(before) = before.filter(|before| Arc::strong_count(&before.traits) == 2) {
+            self.traits.remove(&before.traits);
+        }
     }
 
     /// The robot at a path, if it is known.
@@ -175,6 +191,10 @@ impl Fleet {
                 }
             }
         }
+        let alike: HashSet<&Traits> = self.robots().map(|robot| &*robot.traits).collect();
+        if alike.len() != self.traits.len() {
+            wrong.push(format!("robots have {} sets of traits, {} are kept", alike.len(), self.traits.len()));
+        }
         let held: usize = self.robots.values().map(|member| member.held.len()).sum();
         if held != self.homes.len() {
             wrong.push(format!("{held} tasks are held, {} have a home", self.homes.len()));
@@ -214,11 +234,12 @@ impl Member {
 
     fn has_room(&self, demand: &Demand) -> bool {
         let Some(view) = &self.view else { return false };
+        let device = &view.traits.device;
         let within =
             |used: u64, more: u64, most: u64| more == 0 || most == 0 || used.saturating_add(more) <= most;
         let runs = |group: &String| self.held.values().any(|held| held.group == *group);
-        within(self.cpu_millis, demand.cpu_millis, u64::from(view.device.cpus) * 1000)
-            && within(self.memory, demand.memory, view.device.memory)
+        within(self.cpu_millis, demand.cpu_millis, u64::from(device.cpus) * 1000)
+            && within(self.memory, demand.memory, device.memory)
             && demand.affinity.with.iter().all(runs)
             && !demand.affinity.apart.iter().any(runs)
     }

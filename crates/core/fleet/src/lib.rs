@@ -13,5 +13,5 @@ mod robot_view;
 mod version;
 mod wish;
 
-pub use robot_view::RobotView;
+pub use robot_view::{RobotView, Traits};
 pub use wish::describe_bad_constraint;

@@ -17,12 +17,21 @@ pub struct RobotView {
     pub unschedulable: bool,
     /// Tasks at once.
     pub max_tasks: u32,
-    /// What it is selected by.
-    pub labels: StringMap,
-    /// What it says of itself.
-    pub device: DeviceInfo,
+    /// Its name on its network.
+    pub hostname: Box<str>,
+    /// What it has in common with others.
+    pub traits: Arc<Traits>,
     /// Since when it is not connected, in seconds, if it is not.
     pub cut_since: Option<i64>,
+}
+
+/// What robots of a fleet have in common: there are many that are alike, and they share one of these.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Traits {
+    /// What they are selected by.
+    pub labels: StringMap,
+    /// What they say of themselves, without what each is called.
+    pub device: DeviceInfo,
 }
 
 impl RobotView {
@@ -35,8 +44,11 @@ impl RobotView {
             phase: robot.status.phase(),
             unschedulable: robot.spec.unschedulable || robot.metadata.deletion_timestamp.is_some(),
             max_tasks: robot.spec.max_tasks(),
-            labels: robot.spec.labels.clone(),
-            device: robot.status.device_info.clone(),
+            hostname: robot.status.device_info.hostname.as_str().into(),
+            traits: Arc::new(Traits {
+                labels: robot.spec.labels.clone(),
+                device: DeviceInfo { hostname: String::new(), ..robot.status.device_info.clone() },
+            }),
             cut_since: connected.map(|it| Timestamp::as_second(it.last_transition_time)),
         }
     }
@@ -48,20 +60,21 @@ impl RobotView {
 
     /// The value of an attribute that constraints name.
     pub(crate) fn attribute(&self, name: &str) -> Option<String> {
+        let Traits { labels, device } = &*self.traits;
         if let Some(label) = name.strip_prefix("label.") {
-            return self.labels.get(label).cloned();
+            return labels.get(label).cloned();
         }
-        let text = |text: &String| (!text.is_empty()).then(|| text.clone());
+        let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let number = |number: u64| (number > 0).then(|| number.to_string());
         match name {
             "robot.id" => Some(self.names().1.to_owned()),
-            "device.hostname" => text(&self.device.hostname),
-            "device.platform" => text(&self.device.platform),
-            "device.arch" => text(&self.device.arch),
-            "device.kernel" => text(&self.device.kernel),
-            "device.agentVersion" => text(&self.device.agent_version),
-            "device.cpus" => number(u64::from(self.device.cpus)),
-            "device.memory" => number(self.device.memory),
+            "device.hostname" => text(&self.hostname),
+            "device.platform" => text(&device.platform),
+            "device.arch" => text(&device.arch),
+            "device.kernel" => text(&device.kernel),
+            "device.agentVersion" => text(&device.agent_version),
+            "device.cpus" => number(u64::from(device.cpus)),
+            "device.memory" => number(device.memory),
             _ => None,
         }
     }

@@ -55,7 +55,8 @@ impl Wish {
         if !demand.target.is_empty() && demand.target != name {
             return Some(format!("the target is {}", demand.target));
         }
-        let lacking = demand.selector.iter().find(|(label, value)| robot.labels.get(*label) != Some(*value));
+        let labels = &robot.traits.labels;
+        let lacking = demand.selector.iter().find(|(label, value)| labels.get(*label) != Some(*value));
         if let Some((label, value)) = lacking {
             return Some(format!("label {label} is not {value}"));
         }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use muster_fleet::RobotView;
 use muster_fleet::fleet::Fleet;
+use muster_fleet::{RobotView, Traits};
 use muster_types::placement::{Affinity, Constraint, Demand, Operator, Spread};
 use muster_types::robot_status::{DeviceInfo, Phase};
 
@@ -14,13 +14,16 @@ fn robot(name: &str, slots: u32) -> RobotView {
         phase: Phase::Online,
         unschedulable: false,
         max_tasks: slots,
-        labels: BTreeMap::from([("zone".to_owned(), name[..1].to_owned())]),
-        device: DeviceInfo {
-            cpus: 2,
-            memory: 1 << 30,
-            agent_version: "1.4.2".to_owned(),
-            ..DeviceInfo::default()
-        },
+        hostname: "".into(),
+        traits: Arc::new(Traits {
+            labels: BTreeMap::from([("zone".to_owned(), name[..1].to_owned())]),
+            device: DeviceInfo {
+                cpus: 2,
+                memory: 1 << 30,
+                agent_version: "1.4.2".to_owned(),
+                ..DeviceInfo::default()
+            },
+        }),
         cut_since: None,
     }
 }
@@ -173,7 +176,7 @@ fn what_a_robot_holds_outlives_it_in_the_index() {
 
 proptest::proptest! {
     #[test]
-    fn no_robot_ever_holds_more_than_it_has(steps in proptest::collection::vec((0_u8..6, 0_u8..4, 0_u128..12), 1..80)) {
+    fn no_robot_ever_holds_more_than_it_has(steps in proptest::collection::vec((0_u8..8, 0_u8..4, 0_u128..12), 1..80)) {
         let mut fleet = Fleet::default();
         for (what, which, uid) in steps {
             let name = ["a", "b", "c", "d"][which as usize];
@@ -181,6 +184,9 @@ proptest::proptest! {
                 0 => fleet.observe(robot(name, u32::from(which) + 1)),
                 1 => fleet.observe(RobotView { phase: Phase::Offline, ..robot(name, 2) }),
                 2 => fleet.release(uid),
+                3 => fleet.forget(&format!("default/{name}").into()),
+                // One that becomes like the others.
+                4 => fleet.observe(RobotView { traits: robot("z", 1).traits, ..robot(name, 2) }),
                 _ => {
                     fleet.release(uid);
                     let demand = Arc::new(Demand { cpu_millis: u64::from(which) * 400, ..demand() });
