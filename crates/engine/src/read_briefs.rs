@@ -1,7 +1,6 @@
 //! Reads many stored tasks, on all cores: a million of them must not take long to read after a start.
 
 use std::num::NonZero;
-use std::sync::Arc;
 use std::thread;
 
 use muster_ports::store::Stored;
@@ -13,15 +12,15 @@ const BATCH: usize = 16 * 1024;
 const SHARE: usize = 512;
 
 /// Reads tasks and hands them on in their order. What cannot be read is left out.
-pub fn read_briefs<'a>(stored: impl Iterator<Item = &'a Arc<Stored>>, mut take: impl FnMut(Brief)) {
+pub fn read_briefs<'a>(stored: impl Iterator<Item = &'a Stored>, mut take: impl FnMut(Brief)) {
     let mut stored = stored.peekable();
     while stored.peek().is_some() {
-        let batch: Vec<&Arc<Stored>> = stored.by_ref().take(BATCH).collect();
+        let batch: Vec<&Stored> = stored.by_ref().take(BATCH).collect();
         read_batch(&batch).into_iter().flatten().for_each(&mut take);
     }
 }
 
-fn read_batch(batch: &[&Arc<Stored>]) -> Vec<Vec<Brief>> {
+fn read_batch(batch: &[&Stored]) -> Vec<Vec<Brief>> {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let share = batch.len().div_ceil(cores).max(SHARE);
     if batch.len() <= share {
@@ -35,8 +34,8 @@ fn read_batch(batch: &[&Arc<Stored>]) -> Vec<Vec<Brief>> {
     })
 }
 
-fn read_some(some: &[&Arc<Stored>]) -> Vec<Brief> {
-    let read = |stored: &&Arc<Stored>| {
+fn read_some(some: &[&Stored]) -> Vec<Brief> {
+    let read = |stored: &&Stored| {
         let brief = Brief::read(stored.json(), stored.path.clone());
         if brief.is_none() {
             tracing::error!(path = &*stored.path, "a stored task cannot be read; it is left alone");

@@ -1,6 +1,5 @@
 //! Addons and extensions say of themselves whether they can be used.
 
-use std::sync::Arc;
 
 use muster_ports::clock::Millis;
 use muster_ports::store::{Batch, Change, Key, Precondition, Store, Write};
@@ -61,7 +60,7 @@ fn write<S: Resource>(key: &Key, store: &Store, change: impl FnOnce(&mut Object<
 where
     Object<S>: DeserializeOwned + Serialize,
 {
-    let stored: Arc<_> = store.get(key)?;
+    let stored = store.get(key)?;
     let mut object: Object<S> = serde_json::from_slice(stored.json()).ok()?;
     if !change(&mut object) {
         return None;

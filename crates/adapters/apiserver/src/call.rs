@@ -78,12 +78,12 @@ impl Call {
     }
 
     /// The object in the path, if it is there.
-    pub fn find(&self) -> Option<Arc<Stored>> {
+    pub fn find(&self) -> Option<Stored> {
         self.api.store.get(&self.key())
     }
 
     /// The object in the path, or the refusal that says it is not there.
-    pub fn fetch(&self) -> Result<Arc<Stored>, Refusal> {
+    pub fn fetch(&self) -> Result<Stored, Refusal> {
         self.find().ok_or_else(|| Refusal::not_found(self.info(), self.name()))
     }
 
@@ -121,7 +121,7 @@ impl Call {
     }
 
     /// Answers with an object.
-    pub fn show(&self, code: hyper::StatusCode, stored: &Arc<Stored>) -> Result<Reply, Refusal> {
+    pub fn show(&self, code: hyper::StatusCode, stored: &Stored) -> Result<Reply, Refusal> {
         if self.form == Form::Json {
             return Ok(respond::json(code, respond::stored_bytes(stored)));
         }

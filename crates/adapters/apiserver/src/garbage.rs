@@ -243,7 +243,7 @@ impl Collector<'_> {
         }
     }
 
-    fn write(&self, key: &Key, stored: &Arc<Stored>, decision: Decision) -> Result<Option<Batch>, Refusal> {
+    fn write(&self, key: &Key, stored: &Stored, decision: Decision) -> Result<Option<Batch>, Refusal> {
         let Some(kind) = self.registry.find_resource(&key.resource) else { return Ok(None) };
         let expect = Precondition::At(stored.revision);
         let mut object = kind.decode(Input::Json(stored.json()))?.object;
@@ -313,7 +313,7 @@ impl Collector<'_> {
     fn dependents_of(&self, key: &Key, uid: &str) -> impl Iterator<Item = (&Key, Metadata, bool)> {
         let named = self.graph.dependents.get(uid).into_iter().flatten();
         named.filter_map(move |dependent| {
-            let metadata = metadata_of(&*self.store.get(dependent)?)?;
+            let metadata = metadata_of(&self.store.get(dependent)?)?;
             // The uid alone does not make an owner: the rest of the reference must lead to it too.
             let leads_here = |owner: &&OwnerReference| {
                 owner.uid == uid && self.owner_key(dependent, owner).as_ref() == Some(key)

@@ -1,7 +1,6 @@
 //! Responses: bodies, headers, warnings.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
@@ -83,12 +82,6 @@ pub fn warn(response: &mut Reply, warnings: &[String]) {
 }
 
 /// The JSON of a stored object without copying it.
-pub fn stored_bytes(stored: &Arc<Stored>) -> Bytes {
-    struct Shared(Arc<Stored>);
-    impl AsRef<[u8]> for Shared {
-        fn as_ref(&self) -> &[u8] {
-            self.0.json()
-        }
-    }
-    Bytes::from_owner(Shared(stored.clone()))
+pub fn stored_bytes(stored: &Stored) -> Bytes {
+    Bytes::from_owner(stored.clone())
 }

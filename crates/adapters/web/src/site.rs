@@ -39,7 +39,7 @@ impl Site {
 
     /// One object.
     pub fn get<S: Resource>(&self, namespace: &str, name: &str) -> Option<Object<S>> {
-        read(&*self.store.get(&Key::new(&resource_of::<S>(), namespace, name))?)
+        read(&self.store.get(&Key::new(&resource_of::<S>(), namespace, name))?)
     }
 
     /// The first objects of a kind, in order of namespace and name, and how many there are.

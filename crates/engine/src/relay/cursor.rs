@@ -33,7 +33,7 @@ fn parse(stored: &Stored) -> Option<Cursor> {
 impl Cursor {
     /// What is written down; `None` if nothing is, or if it cannot be read.
     pub fn read(store: &Store, uid: &str) -> Option<Self> {
-        parse(&*store.get(&key(uid))?)
+        parse(&store.get(&key(uid))?)
     }
 
     /// Writes it down, if a condition holds.

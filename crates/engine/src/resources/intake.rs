@@ -134,7 +134,7 @@ impl Resources {
     fn mark_all(&mut self, plural: &str, namespace: Option<&str>) {
         let snapshot = self.store.snapshot(&resource_name(plural));
         let global = namespace == Some(muster_resources::task_render::DEFAULT_NAMESPACE);
-        let meant = |stored: &&Arc<Stored>| {
+        let meant = |stored: &&Stored| {
             namespace.is_none_or(|namespace| stored.namespace() == namespace)
                 || (global && stored.namespace().is_empty())
         };

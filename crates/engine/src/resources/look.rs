@@ -106,7 +106,7 @@ impl Resources {
             let parent = self.types.get(&child.plural).and_then(|rules| rules.spec().parent.clone());
             parent.is_none_or(|parent| parent.on_delete != Some(OnParentDelete::Restrict))
         };
-        let stored = |child: &Place| -> Option<(Key, Arc<Stored>)> {
+        let stored = |child: &Place| -> Option<(Key, Stored)> {
             let key = child.key();
             self.store.get(&key).map(|stored| (key, stored))
         };

@@ -1,6 +1,5 @@
 //! Committed changes, taken in: groups, jobs and tallies are as the store is.
 
-use std::sync::Arc;
 
 use muster_ports::clock::Millis;
 use muster_ports::store::{Change, Key, Stored, Watch, WatchError};
@@ -58,7 +57,7 @@ impl Workflows {
         }
     }
 
-    fn observe_stored(&mut self, resource: &str, stored: &Arc<Stored>) {
+    fn observe_stored(&mut self, resource: &str, stored: &Stored) {
         if resource == self.names.tasks.as_str() {
             self.observe_member(stored.json(), false);
         } else if resource == self.names.groups.as_str() {

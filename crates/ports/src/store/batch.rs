@@ -88,7 +88,7 @@ pub struct Committed {
     /// The revision of the last change; the store's revision at that point.
     pub revision: Revision,
     /// The new versions, one per write; for a deletion the last version at the revision of the deletion.
-    pub objects: Vec<Arc<Stored>>,
+    pub objects: Vec<Stored>,
 }
 
 /// Why a batch did not happen.
@@ -102,7 +102,7 @@ pub enum CommitError {
         /// What the batch expected.
         expected: Precondition,
         /// What was there.
-        found: Option<Arc<Stored>>,
+        found: Option<Stored>,
     },
     /// An object occurs twice in the batch.
     #[error("{0} is written twice in one batch")]

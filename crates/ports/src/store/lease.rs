@@ -85,8 +85,8 @@ impl Lease {
         let key = lease_key(name);
         loop {
             let found = store.get(&key);
-            let fence = next_fence(found.as_deref(), holder, now)?;
-            match take(store, name, holder, fence, ttl, now, found.as_deref()).await {
+            let fence = next_fence(found.as_ref(), holder, now)?;
+            match take(store, name, holder, fence, ttl, now, found.as_ref()).await {
                 // Somebody was quicker; look again who has it now.
                 Err(CommitError::Conflict { .. }) => {}
                 outcome => return Ok(outcome?),
@@ -115,11 +115,11 @@ impl Lease {
         if found.as_ref().map(|stored| stored.revision) != seen.map(|seen| seen.revision) {
             return Err(LeaseError::Lost);
         }
-        let fence = match found.as_deref() {
+        let fence = match found.as_ref() {
             None => 1,
             Some(stored) => read(stored).map_or(stored.revision.0, |record| record.fence) + 1,
         };
-        take(store, name, holder, fence, ttl, now, found.as_deref()).await.map_err(lost)
+        take(store, name, holder, fence, ttl, now, found.as_ref()).await.map_err(lost)
     }
 
     /// Extends the lease.
@@ -199,7 +199,7 @@ async fn take(
         Some(stored) => {
             batch.checks.push(Check { key: guard.clone(), expect: Precondition::At(stored.revision) });
         }
-        None => batch.writes.push(write_fence(&guard, fence, at(old.as_deref()))),
+        None => batch.writes.push(write_fence(&guard, fence, at(old.as_ref()))),
     }
     let committed = store.commit(batch).await?;
     let revision = committed.objects.first().map_or(committed.revision, |lease| lease.revision);

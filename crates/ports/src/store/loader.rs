@@ -53,8 +53,9 @@ pub(super) fn load(log: &mut dyn Log) -> Result<(State, Vec<Revision>), LogError
 struct Parcel {
     /// Resource and path of each row, one behind the other.
     names: String,
+    /// The objects in the same way.
+    bodies: Vec<u8>,
     rows: Vec<Packed>,
-    bytes: usize,
 }
 
 struct Packed {
@@ -65,7 +66,8 @@ struct Packed {
     /// and the path behind it.
     path_end: usize,
     splice: u32,
-    json: Option<Box<[u8]>>,
+    /// Where in the bodies the object ends; `None` is a deletion.
+    body_end: Option<usize>,
 }
 
 impl Parcel {
@@ -75,13 +77,13 @@ impl Parcel {
         self.names.push_str(row.path);
         let path_end = self.names.len();
         let Row { revision, at, splice, json, .. } = row;
-        self.bytes += json.map_or(0, <[u8]>::len);
-        let json = json.map(Box::from);
-        self.rows.push(Packed { revision, at, resource_end, path_end, splice, json });
+        self.bodies.extend_from_slice(json.unwrap_or_default());
+        let body_end = json.map(|_| self.bodies.len());
+        self.rows.push(Packed { revision, at, resource_end, path_end, splice, body_end });
     }
 
     fn is_full(&self) -> bool {
-        self.rows.len() >= PARCEL_ROWS || self.bytes >= PARCEL_BYTES
+        self.rows.len() >= PARCEL_ROWS || self.bodies.len() >= PARCEL_BYTES
     }
 }
 
@@ -107,27 +109,29 @@ impl Loader {
     }
 
     fn fold_parcel(&mut self, parcel: Parcel) {
-        let mut start = 0;
+        let (mut start, mut body_start) = (0, 0);
         for row in parcel.rows {
             let resource = self.resource(&parcel.names[start..row.resource_end]);
             let path = &parcel.names[row.resource_end..row.path_end];
             start = row.path_end;
-            self.fold(row, resource, path);
+            let json = row.body_end.map(|end| &parcel.bodies[body_start..end]);
+            body_start = row.body_end.unwrap_or(body_start);
+            self.fold(&row, resource, path, json);
         }
     }
 
-    fn fold(&mut self, row: Packed, resource: ResourceName, path: &str) {
+    fn fold(&mut self, row: &Packed, resource: ResourceName, path: &str, json: Option<&[u8]>) {
         debug_assert!(row.revision > self.state.revision, "rows come in growing order");
         self.state.revision = row.revision;
-        let deleted = row.json.is_none();
-        let (object, previous) = match row.json {
+        let deleted = json.is_none();
+        let (object, previous) = match json {
             Some(json) => {
-                let object = Arc::new(Stored::from_row(path.into(), row.revision, row.splice, json));
+                let object = Stored::from_row(path.into(), row.revision, row.splice, json);
                 let previous = self.state.insert(&resource, object.clone());
                 (object, previous)
             }
             None => match self.state.remove(&resource, path) {
-                Some(previous) => (Arc::new(previous.restamped(row.revision)), Some(previous)),
+                Some(previous) => (previous.restamped(row.revision), Some(previous)),
                 None => return self.leftovers.push(row.revision),
             },
         };

@@ -39,12 +39,12 @@ impl<'a> From<&'a Change> for Row<'a> {
 impl From<Row<'_>> for Change {
     /// The change as far as a row tells: what was there before is in another one.
     fn from(row: Row<'_>) -> Self {
-        let json = row.json.unwrap_or_default().into();
+        let json = row.json.unwrap_or_default();
         let object = Stored::from_row(row.path.into(), row.revision, row.splice, json);
         Self {
             at: row.at,
             resource: ResourceName::new(row.resource),
-            object: Arc::new(object),
+            object,
             previous: None,
             deleted: row.json.is_none(),
         }

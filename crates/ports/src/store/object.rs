@@ -5,11 +5,13 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 
 use memchr::memmem::Finder;
 use serde::Deserialize;
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
+use triomphe::ThinArc;
 
 use super::key::{Key, ResourceName};
 use crate::clock::Millis;
@@ -70,48 +72,65 @@ impl Draft {
         let splice = MARK.find(&json)? + MARK.needle().len();
         Self::new(json, splice)
     }
-
-    fn stamp(&self, revision: Revision) -> Box<[u8]> {
-        splice(&self.json, self.splice, 0, revision)
-    }
 }
 
-/// One object at one revision.
+/// One object at one revision: its head and its JSON in one piece of memory. A copy is a reference.
+#[derive(Debug, Clone)]
+pub struct Stored(ThinArc<Head, u8>);
+
+/// What is known of an object without its JSON.
 #[derive(Debug)]
-pub struct Stored {
+pub struct Head {
     /// The change that made this version.
     pub revision: Revision,
     /// `namespace/name`.
     pub path: Arc<str>,
     splice: u32,
-    json: Box<[u8]>,
+}
+
+impl Deref for Stored {
+    type Target = Head;
+
+    fn deref(&self) -> &Head {
+        &self.0.header.header
+    }
 }
 
 impl Stored {
     pub(super) fn from_draft(path: Arc<str>, draft: &Draft, revision: Revision) -> Self {
-        Self { revision, path, splice: draft.splice, json: draft.stamp(revision) }
+        Self::spliced(path, &draft.json, draft.splice, 0, revision)
     }
 
-    pub(super) fn from_row(path: Arc<str>, revision: Revision, splice: u32, json: Box<[u8]>) -> Self {
-        Self { revision, path, splice, json }
+    pub(super) fn from_row(path: Arc<str>, revision: Revision, splice: u32, json: &[u8]) -> Self {
+        Self(ThinArc::from_header_and_slice(Head { revision, path, splice }, json))
     }
 
     /// The same object shown at another revision: how a deletion shows the last state.
     #[must_use]
     pub fn restamped(&self, revision: Revision) -> Self {
         let old_digits = decimal_digits(self.revision.0);
-        let json = splice(&self.json, self.splice, old_digits, revision);
-        Self { revision, path: self.path.clone(), splice: self.splice, json }
+        Self::spliced(self.path.clone(), self.json(), self.splice, old_digits, revision)
+    }
+
+    /// With the digits of the revision in the place of those that are to be skipped.
+    fn spliced(path: Arc<str>, json: &[u8], splice: u32, skip: usize, revision: Revision) -> Self {
+        let at = (splice as usize).min(json.len());
+        let rest = (at + skip).min(json.len());
+        let mut whole = Vec::with_capacity(at + decimal_digits(revision.0) + json.len() - rest);
+        whole.extend_from_slice(&json[..at]);
+        whole.extend_from_slice(revision.to_string().as_bytes());
+        whole.extend_from_slice(&json[rest..]);
+        Self::from_row(path, revision, splice, &whole)
     }
 
     /// The whole object as JSON, its revision included.
     pub fn json(&self) -> &[u8] {
-        &self.json
+        &self.0.slice
     }
 
     /// The metadata, or what a type takes of it, without reading what comes after. `None` if it cannot be read as that.
     pub fn metadata<'a, T: Deserialize<'a>>(&'a self) -> Option<T> {
-        read_metadata(&self.json)
+        read_metadata(self.json())
     }
 
     /// Where in the JSON the digits of the revision start.
@@ -161,7 +180,7 @@ fn read_metadata<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Option<T> {
 
 impl AsRef<[u8]> for Stored {
     fn as_ref(&self) -> &[u8] {
-        &self.json
+        self.json()
     }
 }
 
@@ -173,9 +192,9 @@ pub struct Change {
     /// The kind of the object.
     pub resource: ResourceName,
     /// The new version, or the last one if it was deleted.
-    pub object: Arc<Stored>,
+    pub object: Stored,
     /// The version before, if there was one.
-    pub previous: Option<Arc<Stored>>,
+    pub previous: Option<Stored>,
     /// True if the object is gone.
     pub deleted: bool,
 }
@@ -190,16 +209,6 @@ impl Change {
     pub fn key(&self) -> Key {
         Key { resource: self.resource.clone(), path: self.object.path.clone() }
     }
-}
-
-fn splice(json: &[u8], at: u32, skip: usize, revision: Revision) -> Box<[u8]> {
-    let at = (at as usize).min(json.len());
-    let rest = (at + skip).min(json.len());
-    let mut out = Vec::with_capacity(at + decimal_digits(revision.0) + json.len() - rest);
-    out.extend_from_slice(&json[..at]);
-    out.extend_from_slice(revision.to_string().as_bytes());
-    out.extend_from_slice(&json[rest..]);
-    out.into_boxed_slice()
 }
 
 fn decimal_digits(number: u64) -> usize {
@@ -227,8 +236,7 @@ mod tests {
             name: Cow<'a, str>,
         }
         let name = |json: &str| {
-            let json = json.as_bytes().into();
-            let stored = Stored::from_row("a/b".into(), Revision(1), 0, json);
+            let stored = Stored::from_row("a/b".into(), Revision(1), 0, json.as_bytes());
             stored.metadata::<Name<'_>>().map(|found| found.name.into_owned())
         };
         let whole = r#"{"kind":"K","metadata":{"labels":{},"name":"b"},"spec":{"metadata":{"name":"c"}}}"#;

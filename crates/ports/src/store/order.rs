@@ -19,7 +19,7 @@ pub(super) struct Pending {
     revision: Revision,
     pub changes: Vec<Arc<Change>>,
     /// What the changes made of each object; `None` is deleted.
-    objects: HashMap<Key, Option<Arc<Stored>>>,
+    objects: HashMap<Key, Option<Stored>>,
 }
 
 impl Pending {
@@ -48,7 +48,7 @@ impl Pending {
         Ok(Committed { revision: self.revision, objects })
     }
 
-    fn find(&self, state: &State, key: &Key) -> Option<Arc<Stored>> {
+    fn find(&self, state: &State, key: &Key) -> Option<Stored> {
         match self.objects.get(key) {
             Some(pending) => pending.clone(),
             None => state.get(key).cloned(),
@@ -56,13 +56,13 @@ impl Pending {
     }
 
     /// Some object of a kind. Looks at those that the group deletes, and at all that it touches; both are few.
-    fn find_any(&self, state: &State, resource: &ResourceName) -> Option<Arc<Stored>> {
+    fn find_any(&self, state: &State, resource: &ResourceName) -> Option<Stored> {
         let mut made = self.objects.iter().filter(|(key, _)| key.resource == *resource);
         if let Some(made) = made.find_map(|(_, object)| object.clone()) {
             return Some(made);
         }
         let snapshot = state.snapshot(resource);
-        let left = |stored: &&Arc<Stored>| {
+        let left = |stored: &&Stored| {
             let key = Key { resource: resource.clone(), path: stored.path.clone() };
             !self.objects.contains_key(&key)
         };
@@ -84,7 +84,7 @@ impl Pending {
     }
 
     /// `None` only for a deletion of nothing, which the checks refused before.
-    fn write(&mut self, state: &State, now: Millis, write: &Write) -> Option<Arc<Stored>> {
+    fn write(&mut self, state: &State, now: Millis, write: &Write) -> Option<Stored> {
         let previous = self.find(state, write.key());
         let revision = self.revision.next();
         let (key, object, deleted) = match write {
@@ -97,7 +97,6 @@ impl Pending {
             }
             Write::Delete { key, .. } => (key, previous.as_ref()?.restamped(revision), true),
         };
-        let object = Arc::new(object);
         self.revision = revision;
         let resource = state.shared_name(&key.resource);
         self.objects.insert(key.clone(), (!deleted).then(|| object.clone()));
@@ -113,12 +112,11 @@ impl Pending {
         let path = previous.as_ref().map_or_else(|| key.path.clone(), |previous| previous.path.clone());
         let deleted = row.json.is_none();
         let object = match (row.json, &previous) {
-            (Some(json), _) => Stored::from_row(path, row.revision, row.splice, json),
+            (Some(json), _) => Stored::from_row(path, row.revision, row.splice, &json),
             (None, Some(previous)) => previous.restamped(row.revision),
             // Whoever wrote it saw something to delete. The revision is taken all the same.
-            (None, None) => Stored::from_row(path, row.revision, 0, Box::default()),
+            (None, None) => Stored::from_row(path, row.revision, 0, &[]),
         };
-        let object = Arc::new(object);
         self.revision = row.revision;
         let resource = key.resource.clone();
         self.objects.insert(key, (!deleted).then(|| object.clone()));

@@ -8,7 +8,7 @@ use imbl::OrdMap;
 use super::object::{Revision, Stored};
 
 /// Objects by path, in a persistent map: a copy is a reference, whatever the size.
-pub(super) type Objects = OrdMap<Arc<str>, Arc<Stored>>;
+pub(super) type Objects = OrdMap<Arc<str>, Stored>;
 
 /// All objects of one kind at one revision.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// The object at a path.
-    pub fn get(&self, path: &str) -> Option<&Arc<Stored>> {
+    pub fn get(&self, path: &str) -> Option<&Stored> {
         self.objects.get(path)
     }
 
@@ -40,7 +40,7 @@ impl Snapshot {
     }
 
     /// Objects in order of path, behind `after` if given, in one namespace if given.
-    pub fn range(&self, namespace: Option<&str>, after: Option<&str>) -> impl Iterator<Item = &Arc<Stored>> {
+    pub fn range(&self, namespace: Option<&str>, after: Option<&str>) -> impl Iterator<Item = &Stored> {
         let prefix = namespace.map(|namespace| format!("{namespace}/"));
         let start = match (after, prefix.as_deref()) {
             (Some(after), Some(prefix)) if after < prefix => Bound::Included(prefix),

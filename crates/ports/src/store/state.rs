@@ -117,7 +117,7 @@ impl State {
         }
     }
 
-    pub fn get(&self, key: &Key) -> Option<&Arc<Stored>> {
+    pub fn get(&self, key: &Key) -> Option<&Stored> {
         self.topics.get(&key.resource)?.objects.get(&*key.path)
     }
 
@@ -151,7 +151,7 @@ impl State {
     }
 
     /// Puts an object in its place. Answers with what was there.
-    pub fn insert(&mut self, resource: &ResourceName, object: Arc<Stored>) -> Option<Arc<Stored>> {
+    pub fn insert(&mut self, resource: &ResourceName, object: Stored) -> Option<Stored> {
         self.present_bytes += object.json().len();
         let previous = self.topic(resource).objects.insert(object.path.clone(), object);
         self.present_bytes -= previous.as_ref().map_or(0, |previous| previous.json().len());
@@ -159,7 +159,7 @@ impl State {
     }
 
     /// Takes an object away. Answers with what was there.
-    pub fn remove(&mut self, resource: &ResourceName, path: &str) -> Option<Arc<Stored>> {
+    pub fn remove(&mut self, resource: &ResourceName, path: &str) -> Option<Stored> {
         let previous = self.topic(resource).objects.remove(path);
         self.present_bytes -= previous.as_ref().map_or(0, |previous| previous.json().len());
         previous
@@ -331,12 +331,12 @@ mod tests {
     fn what_lies_behind_a_revision_is_found_wherever_that_is() {
         for length in 0..40_u64 {
             let change = |number: u64| {
-                let object = Stored::from_row("a/b".into(), Revision(number * 3), 0, Box::default());
+                let object = Stored::from_row("a/b".into(), Revision(number * 3), 0, &[]);
                 let resource = ResourceName::new("things");
                 Arc::new(Change {
                     at: Millis(0),
                     resource,
-                    object: Arc::new(object),
+                    object,
                     previous: None,
                     deleted: false,
                 })

@@ -182,7 +182,7 @@ impl Store {
     }
 
     /// One object.
-    pub fn get(&self, key: &Key) -> Option<Arc<Stored>> {
+    pub fn get(&self, key: &Key) -> Option<Stored> {
         self.shared.state.read().get(key).cloned()
     }
 

@@ -1,7 +1,6 @@
 //! Writes a backup.
 
 use std::io::{self, Read, Write};
-use std::sync::Arc;
 
 use muster_ports::blobs::{BlobError, BlobKey, Blobs};
 use muster_ports::clock::Millis;
@@ -44,7 +43,7 @@ pub fn pack(
 }
 
 /// All objects of one moment, in order of their revisions.
-fn rows_of(store: &Store) -> (Revision, Vec<(ResourceName, Arc<Stored>)>) {
+fn rows_of(store: &Store) -> (Revision, Vec<(ResourceName, Stored)>) {
     let known = || store.counts().into_iter().map(|(resource, _)| resource).collect::<Vec<_>>();
     let mut resources = known();
     loop {
@@ -104,7 +103,7 @@ impl<W: Write> Packer<'_, W> {
         self.append(name, bytes.len() as u64, bytes)
     }
 
-    fn append_rows(&mut self, rows: &[(ResourceName, Arc<Stored>)]) -> io::Result<()> {
+    fn append_rows(&mut self, rows: &[(ResourceName, Stored)]) -> io::Result<()> {
         let mut size = 0;
         for (resource, stored) in rows {
             size += (row_head(resource, stored)?.len() + stored.json().len()) as u64;

@@ -3,7 +3,6 @@
 //! A type may declare a field of the spec that names the parent. The server turns that into an owner reference when a
 //! resource is made; from then on the reference counts, and the field does not change.
 
-use std::sync::Arc;
 
 use muster_ports::store::{Check, Key, Precondition, ResourceName, Store, Stored};
 use muster_types::managed_resource::ManagedResource;
@@ -111,6 +110,6 @@ fn children(plural: &str, uid: &str, store: &Store) -> usize {
     let snapshot = store.snapshot(&resource_of(plural));
     let owns = |metadata: Metadata| metadata.owner_references.iter().any(|owner| owner.uid == uid);
     let belongs =
-        |stored: &&Arc<Stored>| finder.find(stored.json()).is_some() && stored.metadata().is_some_and(owns);
+        |stored: &&Stored| finder.find(stored.json()).is_some() && stored.metadata().is_some_and(owns);
     snapshot.range(None, None).filter(belongs).count()
 }

@@ -56,12 +56,12 @@ impl PartCall {
     }
 
     /// The task as it is stored.
-    pub fn read(&self) -> Result<(Arc<Stored>, Task), Refusal> {
+    pub fn read(&self) -> Result<(Stored, Task), Refusal> {
         self.read_object()
     }
 
     /// The object as it is stored.
-    pub fn read_object<O: DeserializeOwned>(&self) -> Result<(Arc<Stored>, O), Refusal> {
+    pub fn read_object<O: DeserializeOwned>(&self) -> Result<(Stored, O), Refusal> {
         let stored = self.api.store.get(&self.key());
         let stored = stored.ok_or_else(|| Refusal::not_found(self.info(), &self.name))?;
         let object = serde_json::from_slice(stored.json())

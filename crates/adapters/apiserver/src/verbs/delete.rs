@@ -1,6 +1,5 @@
 //! `DELETE` of an object or a collection: at once, or marked and left to whoever must agree.
 
-use std::sync::Arc;
 
 use hyper::StatusCode;
 use muster_ports::store::{Batch, CommitError, Precondition, Stored, Write};
@@ -24,7 +23,7 @@ const TRIES: usize = 8;
 /// What deleting one object did.
 pub enum Deleted {
     /// It is gone; this was its last version.
-    Gone(Arc<Stored>),
+    Gone(Stored),
     /// It is marked and waits for its finalizers; its JSON.
     Marked(Vec<u8>),
     /// A dry run would have removed it.

@@ -1,6 +1,5 @@
 //! `GET` of a collection: all of it or pages of it, at one revision, made while it is sent.
 
-use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -191,11 +190,11 @@ pub fn look_at<'a>(
     snapshots: &'a [Snapshot],
     shows: &'a dyn Shows,
     position: &'a Position,
-) -> impl Iterator<Item = (usize, &'a Arc<Stored>)> {
+) -> impl Iterator<Item = (usize, &'a Stored)> {
     let parts = snapshots.iter().enumerate().skip(position.part);
     parts.flat_map(move |(part, snapshot)| {
         let after = if part == position.part { position.after.as_deref() } else { None };
-        let found: Box<dyn Iterator<Item = &'a Arc<Stored>>> = match shows.only() {
+        let found: Box<dyn Iterator<Item = &'a Stored>> = match shows.only() {
             Some(path) if after.is_some_and(|after| after >= path) => Box::new(std::iter::empty()),
             Some(path) => Box::new(snapshot.get(path).into_iter()),
             None => Box::new(snapshot.range(shows.namespace(), after)),

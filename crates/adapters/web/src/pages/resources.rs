@@ -33,7 +33,7 @@ fn matrix(visit: &Visit, kind: &ResourceType) -> Markup {
     let names = &kind.spec.names;
     let resource = ResourceName::new(&format!("{}.{RESOURCES_GROUP}", names.plural));
     let snapshot = visit.site.store.snapshot(&resource);
-    let read = |stored: &std::sync::Arc<muster_ports::store::Stored>| {
+    let read = |stored: &muster_ports::store::Stored| {
         serde_json::from_slice::<ManagedResource>(stored.json()).ok()
     };
     let found: Vec<_> = snapshot.range(None, None).filter_map(read).take(MOST).collect();
