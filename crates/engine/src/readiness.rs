@@ -1,6 +1,5 @@
 //! Addons and extensions say of themselves whether they can be used.
 
-
 use muster_ports::clock::Millis;
 use muster_ports::store::{Batch, Change, Key, Precondition, Store, Write};
 use muster_types::condition::{Condition, set_condition};

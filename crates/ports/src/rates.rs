@@ -8,6 +8,8 @@ use crate::clock::Millis;
 const MOST: usize = 200_000;
 /// Between two looks at who has been quiet, in milliseconds.
 const SWEEP: i64 = 10_000;
+/// Names beyond which another look is worth it before that.
+const MANY: usize = 1024;
 
 /// What each name may still ask. One that has been quiet costs nothing.
 #[derive(Debug)]
@@ -17,6 +19,8 @@ pub struct Rates {
     burst: i64,
     by_name: HashMap<Box<str>, Bucket>,
     swept: Millis,
+    /// Names that were left by the last look.
+    left: usize,
 }
 
 /// What one name may still ask.
@@ -35,12 +39,14 @@ impl Rates {
             burst: i64::from(burst) * 1000,
             by_name: HashMap::new(),
             swept: Millis(0),
+            left: 0,
         }
     }
 
     /// Takes one, if there is one left.
     pub fn take(&mut self, name: &str, now: Millis) -> bool {
-        if now.0.saturating_sub(self.swept.0) >= SWEEP {
+        let grown = self.by_name.len() >= MANY.max(self.left * 2);
+        if grown || now.0.saturating_sub(self.swept.0) >= SWEEP {
             self.sweep(now);
         }
         let bucket = match self.by_name.get(name) {
@@ -72,6 +78,7 @@ impl Rates {
         let mut names = std::mem::take(&mut self.by_name);
         names.retain(|_, bucket| self.left_at(*bucket, now) < self.burst);
         names.shrink_to(names.len() * 2);
+        self.left = names.len();
         self.by_name = names;
     }
 }
@@ -110,5 +117,14 @@ mod tests {
         while rates.take("loud", Millis(59_999)) {}
         assert!(!rates.take("loud", Millis(60_001)), "two milliseconds later it has asked too much still");
         assert_eq!(rates.by_name.len(), 1, "the quiet ones are gone");
+    }
+
+    #[test]
+    fn a_crowd_that_asks_once_takes_no_room_though_nobody_asks_after_it() {
+        let mut rates = Rates::new(400, 1000);
+        for name in 0..50_000 {
+            assert!(rates.take(&format!("one-{name}"), Millis(10_000 + name / 10)));
+        }
+        assert!(rates.by_name.len() <= MANY, "{} names are counted", rates.by_name.len());
     }
 }

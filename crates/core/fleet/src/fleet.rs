@@ -30,7 +30,7 @@ pub struct Refusal {
 /// Every robot and what it holds.
 #[derive(Debug, Default)]
 pub struct Fleet {
-    robots: BTreeMap<Arc<str>, Member>,
+    robots: BTreeMap<Arc<str>, Box<Member>>,
     /// Where tasks are.
     homes: BTreeMap<u128, Arc<str>>,
     /// Robots that may take one more task, by how many they have and since when.
@@ -45,7 +45,7 @@ pub struct Fleet {
 #[derive(Debug, Default)]
 struct Member {
     /// Nothing if tasks are there of which the robot is not known, or no longer.
-    view: Option<Box<RobotView>>,
+    view: Option<RobotView>,
     held: BTreeMap<u128, Held>,
     /// The version of the fleet in which it came to have as many tasks as it has.
     since: u64,
@@ -78,7 +78,7 @@ impl Fleet {
             None => drop(self.traits.insert(view.traits.clone())),
         }
         let path = view.path.clone();
-        self.replace(&path, Some(Box::new(view)));
+        self.replace(&path, Some(view));
     }
 
     /// A robot is gone. What it held stays with it until that is released.
@@ -86,7 +86,7 @@ impl Fleet {
         self.replace(path, None);
     }
 
-    fn replace(&mut self, path: &Arc<str>, view: Option<Box<RobotView>>) {
+    fn replace(&mut self, path: &Arc<str>, view: Option<RobotView>) {
         let mut before = None;
         self.change(path, |member| before = std::mem::replace(&mut member.view, view));
         // One is here, the other was the last robot's.
@@ -97,12 +97,12 @@ impl Fleet {
 
     /// The robot at a path, if it is known.
     pub fn robot(&self, path: &str) -> Option<&RobotView> {
-        self.robots.get(path)?.view.as_deref()
+        self.robots.get(path)?.view.as_ref()
     }
 
     /// All robots that are known.
     pub fn robots(&self) -> impl Iterator<Item = &RobotView> {
-        self.robots.values().filter_map(|member| member.view.as_deref())
+        self.robots.values().filter_map(|member| member.view.as_ref())
     }
 
     /// A task is at a robot. It is nowhere else.
@@ -163,7 +163,7 @@ impl Fleet {
             }
         } else {
             let path: Arc<str> = format!("{}/{}", demand.namespace, demand.target).into();
-            let open = self.robots.get(&path).is_some_and(Member::is_open);
+            let open = self.robots.get(&path).is_some_and(|member| member.is_open());
             fits(&path).filter(|_| open)
         };
         if let Some(path) = found {
@@ -246,10 +246,10 @@ impl Member {
 }
 
 /// Why none of the robots takes a task.
-fn describe(robots: &BTreeMap<Arc<str>, Member>, wish: &Wish) -> Refusal {
+fn describe(robots: &BTreeMap<Arc<str>, Box<Member>>, wish: &Wish) -> Refusal {
     let namespace = wish.demand.namespace.as_str();
     let there = || {
-        let views = robots.values().filter_map(|member| Some((member, member.view.as_deref()?)));
+        let views = robots.values().filter_map(|member| Some((member, member.view.as_ref()?)));
         views.filter(|(_, view)| view.names().0 == namespace)
     };
     let all = there().count();

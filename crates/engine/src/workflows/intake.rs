@@ -1,6 +1,5 @@
 //! Committed changes, taken in: groups, jobs and tallies are as the store is.
 
-
 use muster_ports::clock::Millis;
 use muster_ports::store::{Change, Key, Stored, Watch, WatchError};
 use muster_types::{Job, TaskGroup};

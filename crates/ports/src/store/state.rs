@@ -22,7 +22,10 @@ use crate::clock::Millis;
 const CHANGE_BYTES: usize = 200;
 
 /// The least memory that old versions may take before they are held against what is current.
-const LEAST_BYTES: usize = 4 << 20;
+const LEAST_BYTES: usize = 2 << 20;
+
+/// Changes for which a history always has room.
+const ROOM: usize = 1024;
 
 /// How much of the past can be watched. What lies beyond any of the limits is forgotten.
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +36,7 @@ pub struct History {
     pub max_age: Duration,
     /// At most this much memory for versions that are no longer current, about.
     pub max_bytes: usize,
-    /// With changes that are older than this, no more memory than half of what is current takes: whoever was away for longer
+    /// With changes that are older than this, no more memory than a quarter of what is current takes: whoever was away for longer
     /// reads that sooner than what it missed.
     pub fresh: Duration,
 }
@@ -203,7 +206,7 @@ impl State {
     pub fn trim(&mut self, limits: History, now: Millis, most: usize) -> Vec<Arc<Change>> {
         let before = |age: Duration| now.0.saturating_sub(i64::try_from(age.as_millis()).unwrap_or(i64::MAX));
         let (oldest, fresh) = (before(limits.max_age), before(limits.fresh));
-        let enough = LEAST_BYTES.max(self.present_bytes / 2);
+        let enough = LEAST_BYTES.max(self.present_bytes / 4);
         let mut dropped = Vec::new();
         while dropped.len() < most
             && let Some(first) = self.history.front()
@@ -218,10 +221,12 @@ impl State {
             self.compacted = change.revision();
             if let Some(topic) = self.topics.get_mut(&change.resource) {
                 topic.history.pop_front();
+                give_back(&mut topic.history);
                 topic.compacted = change.revision();
             }
             dropped.push(change);
         }
+        give_back(&mut self.history);
         dropped
     }
 
@@ -300,6 +305,13 @@ impl State {
     }
 }
 
+/// What came in a burst leaves its room behind.
+fn give_back(history: &mut VecDeque<Arc<Change>>) {
+    if history.capacity() > ROOM && history.len() * 4 < history.capacity() {
+        history.shrink_to(history.len() * 2);
+    }
+}
+
 /// Where what lies behind a revision begins. Those who ask have seen most of it: the search starts at the end.
 fn start_behind(history: &VecDeque<Arc<Change>>, after: Revision) -> usize {
     let is_behind = |place: usize| history.get(place).is_some_and(|change| change.revision() > after);
@@ -327,20 +339,25 @@ fn history_bytes(change: &Change) -> usize {
 mod tests {
     use super::*;
 
+    fn change(number: u64) -> Arc<Change> {
+        let object = Stored::from_row("a/b".into(), Revision(number * 3), 0, &[]);
+        let resource = ResourceName::new("things");
+        Arc::new(Change { at: Millis(0), resource, object, previous: None, deleted: false })
+    }
+
+    #[test]
+    fn a_burst_that_is_forgotten_leaves_no_room_behind() {
+        let mut state = State::new(Revision::ZERO);
+        (1..=50_000).for_each(|number| state.apply(change(number)));
+        while !state.trim(History { max_changes: 3, ..History::default() }, Millis(0), 1000).is_empty() {}
+        let topics = state.topics.values().map(|topic| &topic.history);
+        let rooms: Vec<_> = topics.chain([&state.history]).map(|it| (it.len(), it.capacity())).collect();
+        assert!(rooms.iter().all(|(length, room)| *length == 3 && *room <= 2 * ROOM), "{rooms:?}");
+    }
+
     #[test]
     fn what_lies_behind_a_revision_is_found_wherever_that_is() {
         for length in 0..40_u64 {
-            let change = |number: u64| {
-                let object = Stored::from_row("a/b".into(), Revision(number * 3), 0, &[]);
-                let resource = ResourceName::new("things");
-                Arc::new(Change {
-                    at: Millis(0),
-                    resource,
-                    object,
-                    previous: None,
-                    deleted: false,
-                })
-            };
             let history: VecDeque<_> = (1..=length).map(change).collect();
             for after in 0..130 {
                 let expected = history.partition_point(|change| change.revision() <= Revision(after));

@@ -3,7 +3,6 @@
 //! A type may declare a field of the spec that names the parent. The server turns that into an owner reference when a
 //! resource is made; from then on the reference counts, and the field does not change.
 
-
 use muster_ports::store::{Check, Key, Precondition, ResourceName, Store, Stored};
 use muster_types::managed_resource::ManagedResource;
 use muster_types::metadata::{Metadata, OwnerReference};

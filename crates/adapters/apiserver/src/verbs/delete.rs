@@ -1,6 +1,5 @@
 //! `DELETE` of an object or a collection: at once, or marked and left to whoever must agree.
 
-
 use hyper::StatusCode;
 use muster_ports::store::{Batch, CommitError, Precondition, Stored, Write};
 use serde_json::{Value, json};

@@ -1,6 +1,5 @@
 //! `GET` of a collection: all of it or pages of it, at one revision, made while it is sent.
 
-
 use bytes::Bytes;
 use futures_util::stream;
 use hyper::StatusCode;

@@ -13,6 +13,9 @@ use muster_types::robot_status::RobotStatus;
 
 use super::pulse::{Pulse, Urgency};
 
+/// Robots for which there is always room.
+const ROOM: usize = 1024;
+
 /// What was heard of each robot and is not written down yet.
 #[derive(Debug, Default)]
 pub(crate) struct Pulses {
@@ -80,11 +83,19 @@ impl Pulses {
         Some(waiting.pulse.clone())
     }
 
+    /// A crowd that came at once leaves its room behind.
+    fn give_back(&mut self) {
+        if self.by_robot.capacity() > ROOM && self.by_robot.len() * 4 < self.by_robot.capacity() {
+            self.by_robot.shrink_to(self.by_robot.len() * 2);
+        }
+    }
+
     /// What was taken was written down, or was not and is due again.
     pub(crate) fn settle(&mut self, robot: &str, written: bool) {
         if let Some(waiting) = self.by_robot.get_mut(robot) {
             if written && waiting.stage == Stage::UnderWay {
                 self.by_robot.remove(robot);
+                self.give_back();
             } else {
                 waiting.stage = Stage::Due;
             }
@@ -171,6 +182,16 @@ mod tests {
         }
         assert_eq!(site.look(&mut pulses, 300).len(), 300);
         assert_eq!((0..9).map(|_| site.look(&mut pulses, 300).len()).sum::<usize>(), 700);
+    }
+
+    #[test]
+    fn a_crowd_that_came_at_once_leaves_no_room_behind() {
+        let (mut pulses, mut site) = (Pulses::default(), Site::default());
+        for robot in 0..10_000 {
+            site.connection(&mut pulses, &robot.to_string(), true);
+        }
+        while !site.look(&mut pulses, 1000).is_empty() {}
+        assert!(pulses.by_robot.is_empty() && pulses.by_robot.capacity() <= 2 * ROOM);
     }
 
     #[test]

@@ -33,9 +33,8 @@ fn matrix(visit: &Visit, kind: &ResourceType) -> Markup {
     let names = &kind.spec.names;
     let resource = ResourceName::new(&format!("{}.{RESOURCES_GROUP}", names.plural));
     let snapshot = visit.site.store.snapshot(&resource);
-    let read = |stored: &muster_ports::store::Stored| {
-        serde_json::from_slice::<ManagedResource>(stored.json()).ok()
-    };
+    let read =
+        |stored: &muster_ports::store::Stored| serde_json::from_slice::<ManagedResource>(stored.json()).ok();
     let found: Vec<_> = snapshot.range(None, None).filter_map(read).take(MOST).collect();
     html! {
         section {

@@ -84,7 +84,7 @@ macro_rules! store_conformance {
             compaction_by_count_keeps_the_newest_changes
             compaction_by_age_keeps_the_youngest_changes
             compaction_by_size_keeps_the_newest_changes
-            the_past_takes_no_more_than_half_of_the_present
+            the_past_takes_no_more_than_a_quarter_of_the_present
             compaction_removes_superseded_rows_and_deletions_only
             a_restart_in_the_middle_of_compaction_changes_nothing
             what_is_held_is_not_forgotten
