@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use muster_ports::store::Snapshot;
+use muster_ports::store::{Snapshot, Stored};
 use muster_types::State;
 use muster_types::label_selector::LabelSelector;
 use muster_types::metadata::StringMap;
@@ -146,7 +146,7 @@ impl Filter {
 
     fn labels_match(&self, entry: &Entry, stored: &Snapshot) -> bool {
         let Some(labels) = &self.labels else { return true };
-        let found = stored.get(&entry.path).and_then(|stored| stored.metadata::<Labels>());
+        let found = stored.get(&entry.path).and_then(Stored::metadata::<Labels>);
         found.is_some_and(|found| labels.matches_with(|key| found.labels.get(key).map(String::as_str)))
     }
 }

@@ -6,7 +6,7 @@
 //! - of those, the one with the fewest tasks (spread), or the most (bin-pack); where that is the same, spread takes the one that has
 //!   had that many for the longest time, so that all have their turn, and bin-pack the one that has for the shortest.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use muster_types::placement::{Demand, Spread};
@@ -37,7 +37,7 @@ pub struct Fleet {
     open: BTreeSet<(u32, u64, Arc<str>)>,
     wishes: BTreeMap<Arc<Demand>, Known>,
     /// Of the robots there are, each once.
-    traits: HashSet<Arc<Traits>>,
+    traits: BTreeSet<Arc<Traits>>,
     /// Grows with every change.
     version: u64,
 }
@@ -191,7 +191,7 @@ impl Fleet {
                 }
             }
         }
-        let alike: HashSet<&Traits> = self.robots().map(|robot| &*robot.traits).collect();
+        let alike: BTreeSet<&Traits> = self.robots().map(|robot| &*robot.traits).collect();
         if alike.len() != self.traits.len() {
             wrong.push(format!("robots have {} sets of traits, {} are kept", alike.len(), self.traits.len()));
         }

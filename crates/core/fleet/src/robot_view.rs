@@ -26,7 +26,7 @@ pub struct RobotView {
 }
 
 /// What robots of a fleet have in common: there are many that are alike, and they share one of these.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Traits {
     /// What they are selected by.
     pub labels: StringMap,

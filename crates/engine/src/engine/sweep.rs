@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use muster_ports::clock::Millis;
 use muster_ports::runtime::{EXECUTOR_LOST, Fact, Handle, Observation};
-use muster_ports::store::Key;
+use muster_ports::store::{Key, Stored};
 use muster_tasks::brief::has_attempt;
 use muster_tasks::reap::retention;
 use muster_tasks::reconcile::original_of;
@@ -111,7 +111,7 @@ impl Engine {
         }
         if found.len() < left_by.len() {
             let groups = self.outside.store.snapshot(&self.groups);
-            for Uid { uid } in groups.range(None, None).filter_map(|stored| stored.metadata()) {
+            for Uid { uid } in groups.range(None, None).filter_map(Stored::metadata) {
                 left_by.remove(&uid);
             }
         }

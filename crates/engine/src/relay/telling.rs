@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use muster_ports::clock::Millis;
 use muster_ports::publisher::{Journal, PublishError, Publisher, Session, Verdict};
-use muster_ports::store::{Change, Key, Lease, Revision, Watch, WatchError, WatchScope};
+use muster_ports::store::{Change, Key, Lease, Revision, Stored, Watch, WatchError, WatchScope};
 use muster_ports::telemetry::catalog::{
     RELAY_BACKLOG, RELAY_CONFIRMED, RELAY_LAG, RELAY_REFUSED, RELAY_RESYNCS,
 };
@@ -293,7 +293,7 @@ impl<'a> Telling<'a> {
                 namespace: change.object.namespace(),
                 revision: change.revision().0,
                 at: change.at,
-                before: change.previous.as_ref().map(|previous| previous.json()),
+                before: change.previous.as_ref().map(Stored::json),
                 after: change.object.json(),
                 deleted: change.deleted,
             };
