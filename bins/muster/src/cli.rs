@@ -352,8 +352,8 @@ pub struct LimitArgs {
     /// Changes that can be watched from the past
     #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
     pub history_changes: usize,
-    /// Age of the oldest change that can be watched; those older than 30s take no more memory than half of what is stored, or
-    /// 4 MB
+    /// Age of the oldest change that can be watched; those older than 30s take no more memory than a quarter of what is
+    /// stored, or 2 MB
     #[arg(long, value_name = "DURATION", default_value = "1h")]
     pub history_age: Duration,
     /// Changes that are kept for an event sink that does not keep up
