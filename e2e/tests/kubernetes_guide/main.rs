@@ -33,7 +33,7 @@ fn the_guide_from_a_laptop_to_a_cluster_works_as_written_real_pods_server() {
     assert!(script.lines().count() > 40, "the guide is missing:\n{script}");
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     let output = Command::new("timeout")
-        .args(["300", "bash", "-euo", "pipefail", "-c", &script])
+        .args(["600", "bash", "-euo", "pipefail", "-c", &script])
         .current_dir(installation.dir())
         .env("PATH", path)
         .env("HOME", home)
