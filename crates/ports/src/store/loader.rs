@@ -1,8 +1,7 @@
 //! Reads a log and folds its rows into the state they amount to.
 //!
-//! Two threads share the work of a start: one reads, checks and copies rows, the other one builds the maps. They
-//! also keep apart what they allocate: paths and maps lie close together, not each between two bodies of a kilobyte,
-//! and finding an object touches less memory ever after.
+//! Two threads share the work of a start: one reads, checks and copies rows into parcels, the other one makes objects
+//! of them and builds the maps.
 
 use std::collections::HashSet;
 use std::sync::{Arc, mpsc};

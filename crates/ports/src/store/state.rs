@@ -305,7 +305,7 @@ impl State {
     }
 }
 
-/// What came in a burst leaves its room behind.
+/// Gives back the room that a burst needed.
 fn give_back(history: &mut VecDeque<Arc<Change>>) {
     if history.capacity() > ROOM && history.len() * 4 < history.capacity() {
         history.shrink_to(history.len() * 2);

@@ -83,7 +83,7 @@ impl Pulses {
         Some(waiting.pulse.clone())
     }
 
-    /// A crowd that came at once leaves its room behind.
+    /// Gives back the room that a crowd needed which came at once.
     fn give_back(&mut self) {
         if self.by_robot.capacity() > ROOM && self.by_robot.len() * 4 < self.by_robot.capacity() {
             self.by_robot.shrink_to(self.by_robot.len() * 2);
