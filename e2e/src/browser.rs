@@ -116,6 +116,17 @@ impl Browser {
         assert!(holds_within(SOON, click), "{selector} cannot be clicked");
     }
 
+    /// Clicks on what sends a form, and waits for the page that answers: what is read next is never of the page before.
+    #[track_caller]
+    pub fn send(&self, selector: &str) {
+        self.run("document.isBefore = true");
+        self.click(selector);
+        // Between two pages there is none, and a script does not run.
+        let script = json!({"script": "return document.isBefore !== true && document.readyState === 'complete'", "args": []});
+        let answered = || self.call("POST", "/execute/sync", &script).is_ok_and(|it| it == true);
+        assert!(holds_within(SOON, answered), "nothing answered after a click on {selector}");
+    }
+
     /// Types into what a selector finds, once it is there; what was in it goes.
     #[track_caller]
     pub fn type_into(&self, selector: &str, text: &str) {

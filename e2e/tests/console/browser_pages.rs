@@ -60,11 +60,11 @@ fn tasks_are_filtered_sorted_and_ended_many_at_a_time() {
     world.browser.click("input[value='default/one']");
     world.browser.click("input[value='default/three']");
     world.browser.type_into("input[name=priority][size]", "42");
-    world.browser.click("button[value=prioritise]");
+    world.browser.send("button[value=prioritise]");
     world.browser.sees(".said", "2 done");
     assert_eq!(world.stored("tasks/three")["spec"]["priority"], 42);
     world.browser.click("input[data-all]");
-    world.browser.click("button[value=cancel]");
+    world.browser.send("button[value=cancel]");
     world.browser.sees(".said", "3 done");
     for name in ["one", "two", "three"] {
         world.wait_for_state(&format!("tasks/{name}"), "Canceled");
@@ -85,9 +85,9 @@ fn a_task_shows_why_it_waits_then_its_log_then_how_it_ended() {
     world.browser.sees("#log", "begins");
     world.browser.type_into("#log-find", "BEG");
     world.browser.sees("#log mark", "beg");
-    world.browser.click("button[value=cancel]");
+    world.browser.send("button[value=cancel]");
     world.browser.sees(".standing", "Canceled");
-    world.browser.click("button[value=retry]");
+    world.browser.send("button[value=retry]");
     world.browser.sees(".said", "1 done");
     let again = || {
         let all = world.stored("tasks");
@@ -179,7 +179,7 @@ fn a_schedule_shows_its_times_and_runs_now() {
     world.go("schedules/default/nightly");
     world.browser.sees(".facts", "0 3 * * *");
     assert!(world.browser.count("table.calendar td b") >= 20, "the days to come have runs");
-    world.browser.click("button[value=run]");
+    world.browser.send("button[value=run]");
     world.browser.sees(".said", "1 done");
     wait_for("a run was made", SOON, || {
         let all = world.stored("tasks");
@@ -188,11 +188,11 @@ fn a_schedule_shows_its_times_and_runs_now() {
                 .any(|task| task["metadata"]["name"].as_str().unwrap_or_default().starts_with("nightly-now-"))
         })
     });
-    world.browser.click("button[value=pause]");
+    world.browser.send("button[value=pause]");
     world.browser.sees(".said", "1 done");
     assert_eq!(world.stored("schedules/nightly")["spec"]["suspend"], true);
     world.browser.type_into("input[name=from]", "yesterday");
-    world.browser.click("button[value=backfill]");
+    world.browser.send("button[value=backfill]");
     world.browser.sees(".said", "from: ");
 }
 
@@ -231,7 +231,7 @@ fn resources_and_sinks_have_their_pages() {
     world.browser.sees(".nothing", "Nobody is told");
     world.make("eventsinks", "EventSink", "book", &json!({"file": {"path": "book.jsonl"}}));
     world.browser.sees("table", "book");
-    world.browser.click("button[value=pause]");
+    world.browser.send("button[value=pause]");
     world.browser.sees(".said", "1 done");
     world.browser.sees("table button", "Resume");
 }
@@ -249,17 +249,17 @@ fn robots_are_shown_as_they_are_and_drained_by_a_button() {
     world.browser.sees("article.robot .state", "Pending");
     world.browser.sees("article.robot", "0 of 3 running");
     world.browser.sees("article.robot .labels", "zone=north");
-    world.browser.click("button[value=approve]");
+    world.browser.send("button[value=approve]");
     world.browser.sees("article.robot .state", "Online");
     assert_eq!(world.browser.count("article.robot time"), 1, "when it was heard of");
     let spec = json!({"runtime": "robot", "container": {"command": ["sleep", "600"]}});
     world.make("tasks", "Task", "moves", &spec);
     world.browser.sees("article.robot", "1 of 3 running");
-    world.browser.click("button[value=drain]");
+    world.browser.send("button[value=drain]");
     world.browser.sees(".said", "1 done");
     world.browser.sees("article.robot", "drained");
     assert_eq!(world.stored("robots/arm-1")["spec"]["unschedulable"], true);
-    world.browser.click("button[value=undrain]");
+    world.browser.send("button[value=undrain]");
     wait_for("it is taken back", SOON, || world.stored("robots/arm-1")["spec"]["unschedulable"].is_null());
 }
 
@@ -267,28 +267,28 @@ fn robots_are_shown_as_they_are_and_drained_by_a_button() {
 fn what_is_submitted_is_checked_before_it_is_made() {
     let world = World::new();
     world.go("submit?kind=Job");
-    world.browser.click("button[value=check]");
+    world.browser.send("button[value=check]");
     world.browser.sees(".said", "The server would take this");
     assert_eq!(world.stored("jobs")["items"], json!([]));
     world.go("submit");
     let bad =
         "apiVersion: muster.dev/v1alpha1\nkind: Task\nmetadata:\n  name: typed\nspec:\n  prioritee: 3\n";
     world.browser.type_into("textarea[name=yaml]", bad);
-    world.browser.click("button[value=create]");
+    world.browser.send("button[value=create]");
     world.browser.sees(".problem", "prioritee");
     world.browser.type_into(
         "textarea[name=yaml]",
         &bad.replace("prioritee: 3", "priority: 3\n  suspend: true\n  container: {command: [echo]}"),
     );
-    world.browser.click("button[value=create]");
+    world.browser.send("button[value=create]");
     world.browser.sees("h1", "typed");
     assert_eq!(world.stored("tasks/typed")["spec"]["priority"], 3);
     world.go("submit/form");
     world.browser.type_into("input[name='metadata.name']", "formed");
     world.browser.type_into("textarea[name=command]", "echo\nfrom a form");
     world.browser.type_into("input[name='spec.priority']", "9");
-    world.browser.click("button[value=fill]");
-    world.browser.click("button[value=create]");
+    world.browser.send("button[value=fill]");
+    world.browser.send("button[value=create]");
     world.browser.sees("h1", "formed");
     let made = world.stored("tasks/formed");
     assert_eq!(made["spec"]["container"]["command"], json!(["echo", "from a form"]));

@@ -10,7 +10,7 @@ fn a_viewer_sees_no_buttons_and_is_refused() {
     let world = World::new();
     world.task("calm", "sleep 600");
     let viewer = world.server.new_token("guest", "viewer");
-    world.browser.click("form.who button");
+    world.browser.send("form.who button");
     world.browser.sees("h1", "Muster");
     world.sign_in(&viewer);
     world.browser.sees(".who", "guest");
@@ -30,9 +30,9 @@ fn a_viewer_sees_no_buttons_and_is_refused() {
 #[test]
 fn a_wrong_token_is_refused_and_a_revoked_one_sees_nothing_more() {
     let world = World::new();
-    world.browser.click("form.who button");
+    world.browser.send("form.who button");
     world.browser.type_into("input[name=token]", "wrong");
-    world.browser.click("form button");
+    world.browser.send("form button");
     world.browser.sees(".problem", "unknown, expired or revoked");
     let token = world.server.new_token("short", "viewer");
     world.sign_in(&token);
