@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use muster_ports::blobs::Blobs;
 use muster_ports::clock::{Clock, Millis};
-use muster_ports::runtime::{Fact, Handle, Observation, Runtime};
+use muster_ports::runtime::{Fact, Handle, Launch, Observation, Runtime};
 use muster_ports::store::{
     Batch, Change, CommitError, Key, ResourceName, Revision, Store, Watch, WatchError, WatchScope,
 };
@@ -388,11 +388,12 @@ impl Engine {
             Some(async move { (edits, store.commit(batch).await) })
         });
         let outcomes = join_all(commits).await;
+        let mut launches = Vec::new();
         for (edits, outcome) in outcomes {
             match outcome {
                 Ok(committed) => {
                     for (edit, written) in edits.into_iter().zip(committed.objects) {
-                        self.follow_up(edit, written.revision, now);
+                        self.follow_up(edit, written.revision, now, &mut launches);
                     }
                 }
                 Err(error) => {
@@ -407,11 +408,14 @@ impl Engine {
                 }
             }
         }
+        if !launches.is_empty() {
+            self.outside.runtime.start_all(launches);
+        }
         failed
     }
 
-    /// A change was committed: the board knows it, and what it asks for is done.
-    fn follow_up(&mut self, edit: Edit, revision: Revision, now: Millis) {
+    /// A change was committed: the board knows it, and what it asks for is done; attempts it asks for are added to `launches`.
+    fn follow_up(&mut self, edit: Edit, revision: Revision, now: Millis, launches: &mut Vec<Launch>) {
         let path = edit.key.path.clone();
         let Some(brief) = Brief::of(&edit.task, path.clone()) else { return };
         self.own.insert(path.clone(), revision);
@@ -426,7 +430,7 @@ impl Engine {
         }
         for action in edit.actions {
             match action {
-                Action::Start(launch) => self.outside.runtime.start(*launch),
+                Action::Start(launch) => launches.push(*launch),
                 Action::Stop(handle, grace) => self.outside.runtime.stop(&handle, grace),
                 Action::Files(order) => self.files.order(order),
                 Action::Keep(handle, seconds) => {

@@ -48,6 +48,15 @@ impl Runtime for Runtimes {
         }
     }
 
+    fn start_all(&self, launches: Vec<Launch>) {
+        let (others, processes): (Vec<_>, Vec<_>) =
+            launches.into_iter().partition(|launch| launch.pod.is_some() || launch.robot.is_some());
+        self.processes.start_all(processes);
+        for launch in others {
+            self.start(launch);
+        }
+    }
+
     fn adopt(&self, launch: Launch, ran: bool) {
         if let Some(runtime) = self.of(&launch) {
             runtime.adopt(launch, ran);

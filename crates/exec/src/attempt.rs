@@ -28,8 +28,8 @@ pub(crate) struct Attempt {
     pub(crate) handle: Handle,
     pub(crate) course: Course,
     programs: Vec<Program>,
-    /// Its program is being started by another thread.
-    pub(crate) starting: bool,
+    /// It has one of the executor's slots.
+    pub(crate) has_slot: bool,
     /// Set if a container could not be started: the others are killed and this is reported.
     pub(crate) failure: Option<StartFailure>,
     pub(crate) group: Option<Group>,
@@ -38,6 +38,8 @@ pub(crate) struct Attempt {
     /// The deadline it has in the table of timers.
     pub(crate) armed: Option<Instant>,
     leader_ended: Option<Millis>,
+    /// When it was over, if that was seen before it was looked at here.
+    pub(crate) over_at: Option<Millis>,
     /// Containers of docker or podman that are to be removed.
     pub(crate) removal: Option<Removal>,
 }
@@ -62,12 +64,13 @@ impl Attempt {
             handle,
             course,
             programs: Vec::new(),
-            starting: false,
+            has_slot: true,
             failure: None,
             group,
             start_ticks,
             armed: None,
             leader_ended: None,
+            over_at: None,
             removal: None,
         }
     }
@@ -182,6 +185,11 @@ impl Attempt {
         give_up.chain(self.course.deadline()).chain(removal).min()
     }
 
+    /// The output of its leading program, while it can be read.
+    pub(crate) fn output(&self) -> Option<&OwnedFd> {
+        self.programs.first()?.output.as_ref()
+    }
+
     /// Whether any of its programs was started.
     pub(crate) fn has_programs(&self) -> bool {
         !self.programs.is_empty()
@@ -198,8 +206,7 @@ impl Attempt {
 
     /// Whether nothing of it runs and all its output was taken.
     pub(crate) fn is_over(&self) -> bool {
-        !self.starting
-            && self.programs.iter().all(|program| program.process.is_none() && program.output.is_none())
+        self.programs.iter().all(|program| program.process.is_none() && program.output.is_none())
     }
 
     /// How it ended, once it is over. Its logs are complete when this returns.

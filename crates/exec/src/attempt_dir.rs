@@ -7,7 +7,7 @@ use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use muster_types::attempt::Handle;
 use rustix::fd::{AsFd, OwnedFd};
@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use thiserror::Error;
 
 use crate::remove_tree::remove_tree;
-use crate::spares::{Filling, Spares};
+use crate::spares::{Filling, Spares, take_spare};
 use crate::start_failure::is_file_name;
 
 /// Below the attempt's directory: where its programs run.
@@ -136,10 +136,10 @@ impl AttemptDirs {
     }
 
     /// Makes the directory of an attempt that starts and answers where its programs run.
-    pub(crate) fn create(&self, handle: &Handle, spares: &mut Spares) -> Result<PathBuf, DirError> {
+    pub(crate) fn create(&self, handle: &Handle, spares: &Mutex<Spares>) -> Result<PathBuf, DirError> {
         let path = self.root.join(checked_name(handle)?);
         let work = path.join(WORK);
-        if spares.take(&self.root, &path)? {
+        if take_spare(spares, &self.root, &path)? {
             return Ok(work);
         }
         let private = Mode::RWXU;
@@ -230,11 +230,11 @@ mod tests {
     #[test]
     fn a_directory_is_made_once() {
         let (_temp, dirs) = dirs();
-        let work = dirs.create(&handle("a"), &mut Spares::default()).unwrap();
+        let work = dirs.create(&handle("a"), &Mutex::default()).unwrap();
         assert_eq!(work, dirs.root().join("a-2/work"));
         assert!(work.is_dir());
         assert_eq!(fs::metadata(dirs.path(&handle("a"))).unwrap().permissions().mode() & 0o777, 0o700);
-        assert!(matches!(dirs.create(&handle("a"), &mut Spares::default()), Err(DirError::Exists)));
+        assert!(matches!(dirs.create(&handle("a"), &Mutex::default()), Err(DirError::Exists)));
     }
 
     #[test]
@@ -255,7 +255,7 @@ mod tests {
     fn stored_attempts_are_listed_by_their_directories() {
         let (_temp, dirs) = dirs();
         assert_eq!(dirs.stored().unwrap(), []);
-        dirs.create(&handle("a-b"), &mut Spares::default()).unwrap();
+        dirs.create(&handle("a-b"), &Mutex::default()).unwrap();
         for other in ["lost+found", "x", "y-", "z-01", ".hidden-1"] {
             fs::create_dir(dirs.root().join(other)).unwrap();
         }
@@ -268,7 +268,7 @@ mod tests {
         let kept = temp.path().join("kept");
         fs::create_dir(&kept).unwrap();
         fs::write(kept.join("file"), "precious").unwrap();
-        let work = dirs.create(&handle("a"), &mut Spares::default()).unwrap();
+        let work = dirs.create(&handle("a"), &Mutex::default()).unwrap();
         fs::create_dir_all(work.join("closed/inner")).unwrap();
         fs::write(work.join("closed/inner/file"), "x").unwrap();
         symlink(&kept, work.join("closed/link")).unwrap();
@@ -302,7 +302,7 @@ mod tests {
         for task in ["../../x", "/x", ".."] {
             assert!(matches!(dirs.remove(&handle(task)), Err(DirError::BadName(_))), "{task}");
             assert!(
-                matches!(dirs.create(&handle(task), &mut Spares::default()), Err(DirError::BadName(_))),
+                matches!(dirs.create(&handle(task), &Mutex::default()), Err(DirError::BadName(_))),
                 "{task}"
             );
         }

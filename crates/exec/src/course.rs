@@ -122,15 +122,6 @@ impl Course {
         }
     }
 
-    /// What a container that joins late is to be told, because it was decided before.
-    pub(crate) fn order(&self) -> Option<Order> {
-        match self.phase {
-            Phase::Running { .. } | Phase::Over => None,
-            Phase::Ending { kill_at: Some(_) } => Some(Order::Ask),
-            Phase::Ending { kill_at: None } => Some(Order::Kill),
-        }
-    }
-
     /// Nobody will come back for the attempt: it ends with its own grace.
     pub(crate) fn give_up(&mut self, message: String, now: Instant) -> Option<Order> {
         self.end(Cause::Stopped, Some(message), self.kill_timeout, now)

@@ -93,7 +93,6 @@ mod tests {
 
     use super::*;
     use crate::log_writer::LogWriter;
-    use crate::spares::Spares;
 
     fn handle() -> Handle {
         Handle { task: "t".into(), attempt: 1 }
@@ -101,7 +100,7 @@ mod tests {
 
     fn written(root: &Path, max_bytes: u64, texts: &[&str]) -> AttemptDirs {
         let dirs = AttemptDirs::new(root);
-        dirs.create(&handle(), &mut Spares::default()).unwrap();
+        dirs.create(&handle(), &std::sync::Mutex::default()).unwrap();
         let mut log = LogWriter::new(dirs.clone(), handle(), "main".into(), max_bytes);
         for text in texts {
             log.write(text.as_bytes(), Millis(0)).unwrap();

@@ -1,5 +1,5 @@
 //! Runs attempts, by events alone: it sleeps until a program writes, ends or runs out of time. All of that happens on one thread; while
-//! several run, others start programs for it.
+//! several run, others start programs for it and see short ones through.
 //!
 //! [`Executor::start`] and [`Executor::stop`] are asked for, [`Executor::poll`] waits and answers with facts. Every attempt
 //! that was asked for ends in exactly one of `StartFailed`, `Ended` and `Lost`, and only after nothing of its process groups
@@ -18,8 +18,8 @@ mod starting;
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
-use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use muster_types::Millis;
 use muster_types::attempt::{Cause, Ending, Fact, Handle, Launch, Observation};
@@ -34,13 +34,14 @@ use crate::attempt_dir::AttemptDirs;
 use crate::cgroup::{Cgroups, Group};
 use crate::course::{Course, Order};
 use crate::household::{self, Household};
+use crate::moment::wall_now;
 use crate::program_path::FoundPrograms;
+use crate::queue::Queue;
 use crate::settings::Settings;
 use crate::spares::Spares;
 use crate::spawner::Spawner;
 use crate::timers::Timers;
 use crate::token::{REMOVAL, SPAWNER, Token};
-use crate::waiting::Waiting;
 use crate::when_deserted::WhenDeserted;
 
 /// A pipe holds this much.
@@ -56,18 +57,21 @@ const LONGEST_WAIT: Duration = Duration::from_hours(1);
 pub struct Executor {
     settings: Settings,
     dirs: AttemptDirs,
-    spares: Spares,
+    spares: Arc<Mutex<Spares>>,
     epoll: OwnedFd,
     null: Arc<OwnedFd>,
-    /// Made when more than one attempt runs.
+    /// Made when an attempt comes while another runs.
     spawner: Option<Spawner>,
+    /// It could not be.
+    starts_alone: bool,
     programs: FoundPrograms,
     buffer: Vec<u8>,
     events: Vec<epoll::Event>,
     readable_others: Vec<u16>,
     attempts: HashMap<u64, Attempt>,
     ids: HashMap<Handle, u64>,
-    waiting: Waiting,
+    /// What waits for a slot, and how many are in use.
+    queue: Arc<Queue>,
     /// Attempts of which output was left for later.
     unread: BTreeSet<u64>,
     next_id: u64,
@@ -99,17 +103,18 @@ impl Executor {
         dirs.prepare().ok();
         let mut executor = Self {
             dirs,
-            spares: Spares::default(),
+            spares: Arc::default(),
             epoll,
             null: null.into(),
             spawner: None,
+            starts_alone: false,
             programs: FoundPrograms::default(),
             buffer: vec![0; BUFFER],
             events: Vec::with_capacity(EVENTS),
             readable_others: Vec::new(),
             attempts: HashMap::new(),
             ids: HashMap::new(),
-            waiting: Waiting::default(),
+            queue: Arc::new(Queue::new(settings.max_running)),
             unread: BTreeSet::new(),
             next_id: 0,
             timers: Timers::default(),
@@ -134,31 +139,31 @@ impl Executor {
 
     /// How many attempts run.
     pub fn running(&self) -> usize {
-        self.attempts.len()
+        self.queue.running()
     }
 
     /// How many attempts wait for others to end.
     pub fn waiting(&self) -> usize {
-        self.waiting.len()
+        self.queue.waiting()
     }
 
     /// Starts an attempt, now or when there is room for it. What became of it comes with a later [`Executor::poll`].
     pub fn start(&mut self, launch: Launch) {
-        if self.ids.contains_key(&launch.handle) || self.waiting.contains(&launch.handle) {
-            return;
-        }
-        if self.has_room() && self.waiting.len() == 0 {
-            self.start_now(launch);
-        } else {
-            self.waiting.push(launch);
+        if !self.ids.contains_key(&launch.handle) {
+            self.queue.push(launch);
+            self.start_waiting();
         }
     }
 
     /// Asks an attempt to end and kills it after `grace`. Does nothing to one that neither runs nor waits.
     pub fn stop(&mut self, handle: &Handle, grace: Duration) {
-        if self.waiting.remove(handle) {
+        if self.queue.remove(handle) {
             self.report(handle.clone(), Observation::Ended(Ending::before_start(wall_now())));
             return;
+        }
+        if self.queue.is_begun(handle) {
+            self.hold_starts();
+            self.go_on_starting();
         }
         if let Some(id) = self.ids.get(handle) {
             self.order(*id, |course| course.end(Cause::Stopped, None, grace, Instant::now()));
@@ -175,9 +180,11 @@ impl Executor {
 
     /// Stops all that run and all that wait; none of the latter starts meanwhile.
     pub fn stop_all(&mut self, grace: Duration) {
-        while let Some(launch) = self.waiting.pop() {
+        for launch in self.queue.remove_all() {
             self.report(launch.handle, Observation::Ended(Ending::before_start(wall_now())));
         }
+        self.hold_starts();
+        self.go_on_starting();
         for handle in self.ids.keys().cloned().collect::<Vec<_>>() {
             self.stop(&handle, grace);
         }
@@ -213,7 +220,7 @@ impl Executor {
         for event in events.drain(..) {
             match Token::unpack(event.data.u64()) {
                 Ok(token) => self.observe(token),
-                Err(SPAWNER) => self.take_started(),
+                Err(SPAWNER) => self.take_begun(),
                 Err(other) => self.readable_others.push(other),
             }
             self.start_waiting();
@@ -246,9 +253,8 @@ impl Executor {
     pub fn kill_all(&mut self) {
         // That they end now says nothing about them: whoever asks is told that they are lost.
         self.settings.when_deserted = WhenDeserted::End;
-        self.waiting = Waiting::default();
-        self.take_back_starts();
-        self.finish_starts();
+        self.queue.remove_all();
+        self.hold_starts();
         for attempt in self.attempts.values() {
             attempt.carry_out(Some(Order::Kill));
             attempt.group.iter().for_each(Group::kill);
@@ -306,13 +312,14 @@ impl Executor {
         let is_due = |own: &Household| own.deadline().is_some_and(|at| at <= now);
         if self.household.as_ref().is_some_and(is_due) {
             // A program that nobody follows yet would be taken for an orphan.
-            self.finish_starts();
+            self.hold_starts();
         }
         if let Some(household) = self.household.as_mut().filter(|own| is_due(own)) {
             let programs: BTreeSet<i32> = self.attempts.values().flat_map(Attempt::pids).collect();
             let oldest = self.attempts.values().map(|attempt| attempt.start_ticks).min();
             household.sweep(&programs, oldest);
             self.dying_groups.retain(|group| !group.remove());
+            self.go_on_starting();
         }
     }
 
@@ -339,6 +346,9 @@ impl Executor {
         let Some(mut attempt) = self.attempts.remove(&id) else { return };
         let handle = attempt.handle.clone();
         self.ids.remove(&handle);
+        if attempt.has_slot {
+            self.queue.release();
+        }
         // Also what escaped from its process groups.
         attempt.group.iter().for_each(Group::kill);
         let what = if let Some(failure) = attempt.failure.take() {
@@ -351,11 +361,15 @@ impl Executor {
             Observation::Ended(ending)
         };
         self.dying_groups.extend(attempt.group.take().filter(|group| !group.remove()));
-        self.report(handle, what);
+        self.report_at(attempt.over_at.unwrap_or_else(wall_now), handle, what);
     }
 
     fn report(&mut self, handle: Handle, what: Observation) {
-        self.facts.push(Fact { handle, at: wall_now(), what });
+        self.report_at(wall_now(), handle, what);
+    }
+
+    fn report_at(&mut self, at: Millis, handle: Handle, what: Observation) {
+        self.facts.push(Fact { handle, at, what });
     }
 }
 
@@ -370,9 +384,4 @@ impl Drop for Executor {
     fn drop(&mut self) {
         self.kill_all();
     }
-}
-
-fn wall_now() -> Millis {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

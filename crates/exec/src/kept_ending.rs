@@ -59,7 +59,6 @@ mod tests {
     use muster_types::attempt::Cause;
 
     use super::*;
-    use crate::spares::Spares;
 
     fn handle() -> Handle {
         Handle { task: "t".into(), attempt: 1 }
@@ -69,13 +68,13 @@ mod tests {
     fn an_ending_is_read_as_it_was_written_and_goes_with_its_directory() {
         let temp = tempfile::tempdir().unwrap();
         let dirs = AttemptDirs::new(temp.path());
-        dirs.create(&handle(), &mut Spares::default()).unwrap();
+        dirs.create(&handle(), &std::sync::Mutex::default()).unwrap();
         assert_eq!(dirs.kept_ending(&handle()), None);
         let ending = Ending::of_leader(7, Cause::Timeout, Millis(5));
         dirs.keep_ending(&handle(), &ending, true).unwrap();
         assert_eq!(dirs.kept_ending(&handle()), Some(ending));
         dirs.remove(&handle()).unwrap();
-        dirs.create(&handle(), &mut Spares::default()).unwrap();
+        dirs.create(&handle(), &std::sync::Mutex::default()).unwrap();
         assert_eq!(dirs.kept_ending(&handle()), None);
     }
 
@@ -83,7 +82,7 @@ mod tests {
     fn what_was_put_in_its_place_is_no_ending() {
         let temp = tempfile::tempdir().unwrap();
         let dirs = AttemptDirs::new(temp.path());
-        dirs.create(&handle(), &mut Spares::default()).unwrap();
+        dirs.create(&handle(), &std::sync::Mutex::default()).unwrap();
         let place = temp.path().join("t-1/ended");
         fs::write(&place, "{\"cut").unwrap();
         assert_eq!(dirs.kept_ending(&handle()), None);

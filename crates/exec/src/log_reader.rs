@@ -135,7 +135,6 @@ mod tests {
 
     use super::*;
     use crate::log_writer::LogWriter;
-    use crate::spares::Spares;
 
     const NOON: Millis = Millis(1_763_200_000_500);
 
@@ -145,7 +144,7 @@ mod tests {
 
     fn writer(root: &Path, max_bytes: u64) -> (AttemptDirs, LogWriter) {
         let dirs = AttemptDirs::new(root);
-        dirs.create(&handle(), &mut Spares::default()).unwrap();
+        dirs.create(&handle(), &std::sync::Mutex::default()).unwrap();
         (dirs.clone(), LogWriter::new(dirs, handle(), "main".into(), max_bytes))
     }
 

@@ -202,13 +202,12 @@ mod tests {
     use std::fs::{self, File};
 
     use super::*;
-    use crate::spares::Spares;
 
     const NOON: Millis = Millis(1_763_200_000_500);
 
     fn writer(root: &std::path::Path, max_bytes: u64) -> LogWriter {
         let (dirs, handle) = (AttemptDirs::new(root), Handle { task: "t".into(), attempt: 1 });
-        dirs.create(&handle, &mut Spares::default()).unwrap();
+        dirs.create(&handle, &std::sync::Mutex::default()).unwrap();
         LogWriter::new(dirs, handle, "main".into(), max_bytes)
     }
 

@@ -12,6 +12,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -27,7 +28,7 @@ const ROOM: &str = ".spare";
 const MAX_SPARES: usize = 4096;
 /// The room is counted after this many moves into it.
 const COUNT_EVERY: usize = 256;
-/// Between two looks into an empty room.
+/// Before the next look into a room that was empty.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 const PRIVATE_DIRECTORY: u32 = 0o40_700;
 
@@ -35,29 +36,36 @@ const PRIVATE_DIRECTORY: u32 = 0o40_700;
 #[derive(Debug, Default)]
 pub(crate) struct Spares {
     names: Vec<PathBuf>,
-    looked: Option<Instant>,
+    /// When it was looked for more in vain.
+    found_none: Option<Instant>,
 }
 
 impl Spares {
-    /// Moves one to `to`. False if there is none; `EXIST` if something is there.
-    pub(crate) fn take(&mut self, root: &Path, to: &Path) -> Result<bool, Errno> {
-        if self.names.is_empty() && self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_AGAIN) {
-            self.looked = Some(Instant::now());
+    fn next(&mut self, root: &Path) -> Option<PathBuf> {
+        if self.names.is_empty() && self.found_none.is_none_or(|at| at.elapsed() >= LOOK_AGAIN) {
             self.names = list(&root.join(ROOM)).unwrap_or_default();
+            self.found_none = self.names.is_empty().then(Instant::now);
         }
-        while let Some(name) = self.names.pop() {
-            match rustix::fs::renameat_with(CWD, &name, CWD, to, RenameFlags::NOREPLACE) {
-                Ok(()) => return Ok(true),
-                Err(Errno::EXIST) => {
-                    self.names.push(name);
-                    return Err(Errno::EXIST);
-                }
-                // Somebody tidied up, or this file system cannot do it.
-                Err(_) => {}
-            }
-        }
-        Ok(false)
+        self.names.pop()
     }
+}
+
+/// Moves one to `to`. False if there is none; `EXIST` if something is there.
+pub(crate) fn take_spare(spares: &Mutex<Spares>, root: &Path, to: &Path) -> Result<bool, Errno> {
+    let lock = || spares.lock().unwrap_or_else(PoisonError::into_inner);
+    // Not locked while it is moved: others move others.
+    while let Some(name) = { lock().next(root) } {
+        match rustix::fs::renameat_with(CWD, &name, CWD, to, RenameFlags::NOREPLACE) {
+            Ok(()) => return Ok(true),
+            Err(Errno::EXIST) => {
+                lock().names.push(name);
+                return Err(Errno::EXIST);
+            }
+            // Somebody tidied up, or this file system cannot do it.
+            Err(_) => {}
+        }
+    }
+    Ok(false)
 }
 
 /// How full the room is, as far as this process knows.
@@ -176,19 +184,19 @@ mod tests {
     #[test]
     fn an_untouched_directory_is_used_again_without_its_logs() {
         let temp = tempfile::tempdir().unwrap();
-        let (dirs, mut spares) = (AttemptDirs::new(temp.path()), Spares::default());
-        dirs.create(&handle("a"), &mut spares).unwrap();
+        let (dirs, spares) = (AttemptDirs::new(temp.path()), Mutex::default());
+        dirs.create(&handle("a"), &spares).unwrap();
         LogWriter::new(dirs.clone(), handle("a"), "main".into(), 100)
             .write(b"of a", muster_types::Millis(0))
             .unwrap();
         dirs.remove(&handle("a")).unwrap();
         assert_eq!((spares_in(temp.path()), dirs.stored().unwrap()), (1, vec![]));
-        let mut spares = Spares::default();
-        let work = dirs.create(&handle("b"), &mut spares).unwrap();
+        let spares = Mutex::default();
+        let work = dirs.create(&handle("b"), &spares).unwrap();
         assert_eq!(work, temp.path().join("b-1/work"));
         assert_eq!((spares_in(temp.path()), fs::read_dir(&work).unwrap().count()), (0, 0));
         assert_eq!(dirs.read_log(&handle("b"), "main", 0, 100).unwrap().bytes, b"");
-        dirs.create(&handle("c"), &mut spares).unwrap();
+        dirs.create(&handle("c"), &spares).unwrap();
     }
 
     #[test]
@@ -203,7 +211,7 @@ mod tests {
         ];
         for (index, touch) in touches.iter().enumerate() {
             let handle = handle(&format!("t{index}"));
-            dirs.create(&handle, &mut Spares::default()).unwrap();
+            dirs.create(&handle, &Mutex::default()).unwrap();
             touch(&dirs.path(&handle));
             dirs.remove(&handle).unwrap();
             assert_eq!((spares_in(temp.path()), dirs.exists(&handle)), (0, false), "touch {index}");
@@ -213,12 +221,12 @@ mod tests {
     #[test]
     fn a_spare_never_takes_the_place_of_an_attempt() {
         let temp = tempfile::tempdir().unwrap();
-        let (dirs, mut spares) = (AttemptDirs::new(temp.path()), Spares::default());
-        dirs.create(&handle("a"), &mut spares).unwrap();
+        let (dirs, spares) = (AttemptDirs::new(temp.path()), Mutex::default());
+        dirs.create(&handle("a"), &spares).unwrap();
         dirs.remove(&handle("a")).unwrap();
         fs::create_dir(temp.path().join("b-1")).unwrap();
-        let mut spares = Spares::default();
-        assert!(matches!(dirs.create(&handle("b"), &mut spares), Err(DirError::Exists)));
+        let spares = Mutex::default();
+        assert!(matches!(dirs.create(&handle("b"), &spares), Err(DirError::Exists)));
         assert_eq!(spares_in(temp.path()), 1);
     }
 }

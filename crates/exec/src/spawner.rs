@@ -1,122 +1,117 @@
-//! Starts programs on other threads.
+//! Starts programs on other threads, and sees the short ones through.
 //!
 //! Whoever starts a program waits until it has become that program, which takes longer than everything else that is done about
 //! a short attempt. With threads for it, one attempt ends or writes while the next is being started.
+//!
+//! Where there is a thread for each slot, it also waits for the end of what it started, for a moment, and starts the next at once. The
+//! executor hears of several such attempts at a time. Those that take longer are followed by the executor alone.
 
-use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 
-use muster_types::attempt::LaunchContainer;
-use rustix::event::{EventfdFlags, eventfd};
+use muster_types::attempt::Launch;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::process::{Signal, kill_process_group};
 
-use crate::spawn::{Place, Spawned, spawn_file};
-use crate::start_failure::StartFailure;
+use crate::attempt_dir::AttemptDirs;
+use crate::moment::Moment;
+use crate::procfs::ticks_now;
+use crate::program_path::FoundPrograms;
+use crate::queue::Queue;
+use crate::spares::Spares;
+use crate::spawn::{Place, Spawned, find, spawn_file};
+use crate::start_failure::{Refusal, StartFailure, check};
 
-/// More programs are not started at once: the kernel is busy enough with these.
-const MOST_THREADS: usize = 4;
+/// More programs are not started at once.
+const MOST_THREADS: usize = 16;
+/// What ends within this is seen through.
+const LINGER: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+/// After one that took longer, so many are not waited for.
+const DOUBTS: u32 = 16;
+/// The executor hears of so many that ended at a time, while there are more to start.
+const TOLD_AT_ONCE: usize = 8;
 
-/// A program to start.
+/// An attempt that a thread took from the queue.
 #[derive(Debug)]
-pub(crate) struct Start {
-    /// The attempt.
-    pub(crate) id: u64,
-    pub(crate) container: LaunchContainer,
-    /// The file it is.
-    pub(crate) path: PathBuf,
-    /// Where it runs.
-    pub(crate) work: PathBuf,
+pub(crate) struct Begun {
+    pub(crate) launch: Launch,
+    pub(crate) outcome: Outcome,
 }
 
 /// What became of it.
 #[derive(Debug)]
-pub(crate) struct Started {
-    pub(crate) start: Start,
-    pub(crate) spawned: Result<Spawned, StartFailure>,
+pub(crate) enum Outcome {
+    /// Nothing: it has its slot still.
+    Refused(Refusal),
+    /// It has a directory and its slot.
+    NotSpawned { work: PathBuf },
+    /// It runs. If it ended since, its slot was given back, and nothing of its process group runs.
+    Runs { spawned: Spawned, since: Moment, start_ticks: u64, ended: Option<Moment> },
 }
 
 /// The threads.
 #[derive(Debug)]
 pub(crate) struct Spawner {
     queue: Arc<Queue>,
-    started: mpsc::Receiver<Started>,
+    begun: mpsc::Receiver<Begun>,
     bell: Arc<OwnedFd>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What is to be started, and nobody has begun to.
-#[derive(Debug, Default)]
-struct Queue {
-    waiting: Mutex<Waiting>,
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct Waiting {
-    starts: VecDeque<Start>,
-    /// Nothing comes after them.
-    closed: bool,
-}
-
-impl Queue {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The next one, when there is one. None when nothing comes any more.
-    fn next(&self) -> Option<Start> {
-        let is_empty = |waiting: &mut Waiting| waiting.starts.is_empty() && !waiting.closed;
-        let waiting = self.changed.wait_while(self.waiting(), is_empty);
-        waiting.unwrap_or_else(PoisonError::into_inner).starts.pop_front()
-    }
+/// What all threads share.
+#[derive(Debug)]
+pub(crate) struct Shop {
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) dirs: AttemptDirs,
+    pub(crate) spares: Arc<Mutex<Spares>>,
+    pub(crate) null: Arc<OwnedFd>,
+    pub(crate) default_path: String,
 }
 
 impl Spawner {
-    pub(crate) fn new(null: &Arc<OwnedFd>) -> io::Result<Self> {
+    /// Threads for so many slots, if their number is limited.
+    pub(crate) fn new(shop: Shop, slots: Option<usize>) -> io::Result<Self> {
         let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        let (done, started) = mpsc::channel();
-        let mut spawner = Self { queue: Arc::default(), started, bell, threads: Vec::new() };
-        let count = thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+        let (told, begun) = mpsc::channel();
+        let mut spawner = Self { queue: shop.queue.clone(), begun, bell, threads: Vec::new() };
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let count = slots.unwrap_or(cores).clamp(1, MOST_THREADS);
+        let shop = Arc::new(shop);
         for _ in 0..count {
-            let (queue, done) = (spawner.queue.clone(), done.clone());
-            let (bell, null) = (spawner.bell.clone(), null.clone());
-            let spawning = move || run(&queue, &done, &bell, &null);
-            spawner.threads.push(thread::Builder::new().name("spawner".into()).spawn(spawning)?);
+            let mut starter = Starter {
+                shop: shop.clone(),
+                told: told.clone(),
+                bell: spawner.bell.clone(),
+                lingers: slots == Some(count),
+                doubts: 0,
+                programs: FoundPrograms::default(),
+            };
+            let work = move || starter.work();
+            spawner.threads.push(thread::Builder::new().name("spawner".into()).spawn(work)?);
         }
         Ok(spawner)
     }
 
-    /// Starts a program as soon as a thread has time for it.
-    pub(crate) fn start(&self, start: Start) {
-        self.queue.waiting().starts.push_back(start);
-        self.queue.changed.notify_one();
-    }
-
-    /// Takes back what no thread has begun to start.
-    pub(crate) fn take_back(&self) -> Vec<Start> {
-        self.queue.waiting().starts.drain(..).collect()
-    }
-
-    /// What was started meanwhile.
-    pub(crate) fn take_started(&self) -> Vec<Started> {
+    /// What was begun meanwhile.
+    pub(crate) fn take_begun(&self) -> Vec<Begun> {
         let mut rung = [0; 8];
         // Nobody rang if there is nothing to read.
         rustix::io::read(&*self.bell, &mut rung).ok();
-        self.started.try_iter().collect()
+        self.begun.try_iter().collect()
     }
 
     /// Waits for the next one. None if all threads are gone.
-    pub(crate) fn wait(&self) -> Option<Started> {
-        self.started.recv().ok()
+    pub(crate) fn wait(&self) -> Option<Begun> {
+        self.begun.recv().ok()
     }
 }
 
 impl AsFd for Spawner {
-    /// Readable when something was started.
+    /// Readable when something was begun.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
     }
@@ -124,25 +119,97 @@ impl AsFd for Spawner {
 
 impl Drop for Spawner {
     fn drop(&mut self) {
-        self.queue.waiting().closed = true;
-        self.queue.changed.notify_all();
+        self.queue.close();
         for thread in self.threads.drain(..) {
             thread.join().ok();
         }
     }
 }
 
-fn run(queue: &Queue, done: &mpsc::Sender<Started>, bell: &OwnedFd, null: &OwnedFd) {
-    while let Some(start) = queue.next() {
-        let place = Place { work: &start.work, account: None };
-        // Somebody waits for an answer, whatever happens.
-        let spawned =
-            catch_unwind(AssertUnwindSafe(|| spawn_file(&start.container, &start.path, place, null)));
-        let panicked =
-            |_| Err(StartFailure::of_resources("start the program", &io::Error::other("it panicked")));
-        if done.send(Started { start, spawned: spawned.unwrap_or_else(panicked) }).is_err() {
-            return;
+/// One thread.
+struct Starter {
+    shop: Arc<Shop>,
+    told: mpsc::Sender<Begun>,
+    bell: Arc<OwnedFd>,
+    lingers: bool,
+    /// How many more are not waited for.
+    doubts: u32,
+    programs: FoundPrograms,
+}
+
+impl Starter {
+    fn work(&mut self) {
+        let (mut untold, mut gives_back) = (0, false);
+        loop {
+            let next = self.shop.queue.take_plain(gives_back).or_else(|| {
+                self.ring(&mut untold);
+                self.shop.queue.wait_plain()
+            });
+            let Some(launch) = next else { return };
+            // Somebody waits for an answer, whatever happens.
+            let outcome = catch_unwind(AssertUnwindSafe(|| self.start(&launch))).unwrap_or_else(|_| {
+                let panicked = io::Error::other("it panicked");
+                Outcome::Refused(Refusal::Failed(StartFailure::of_resources("start the program", &panicked)))
+            });
+            gives_back = matches!(outcome, Outcome::Runs { ended: Some(_), .. });
+            if self.told.send(Begun { launch, outcome }).is_err() {
+                return;
+            }
+            untold += 1;
+            if !gives_back || untold >= TOLD_AT_ONCE {
+                self.ring(&mut untold);
+            }
         }
-        rustix::io::write(bell, &1_u64.to_ne_bytes()).ok();
+    }
+
+    fn ring(&self, untold: &mut usize) {
+        if std::mem::take(untold) > 0 {
+            rustix::io::write(&*self.bell, &1_u64.to_ne_bytes()).ok();
+        }
+    }
+
+    fn start(&mut self, launch: &Launch) -> Outcome {
+        let shop = &self.shop;
+        if let Err(failure) = check(launch) {
+            return Outcome::Refused(Refusal::Failed(failure));
+        }
+        let work = match shop.dirs.create(&launch.handle, &shop.spares) {
+            Ok(work) => work,
+            Err(error) => {
+                return Outcome::Refused(Refusal::of_directory(&shop.dirs.path(&launch.handle), error));
+            }
+        };
+        let start_ticks = ticks_now();
+        let spawned = launch.containers.first().and_then(|container| {
+            let path = find(container, &work, &shop.default_path, &mut self.programs).ok()?;
+            spawn_file(container, &path, Place { work: &work, account: None }, &shop.null).ok()
+        });
+        let Some(spawned) = spawned else {
+            // It may have been taken away since it was found.
+            self.programs.forget();
+            return Outcome::NotSpawned { work };
+        };
+        let since = Moment::now();
+        let ended = self.linger(&spawned);
+        Outcome::Runs { spawned, since, start_ticks, ended }
+    }
+
+    /// Waits for the end of a program, if it is likely to come soon.
+    fn linger(&mut self, spawned: &Spawned) -> Option<Moment> {
+        if !self.lingers {
+            return None;
+        }
+        if self.doubts > 0 {
+            self.doubts -= 1;
+            return None;
+        }
+        let has_ended = poll(&mut [PollFd::new(&spawned.pidfd, PollFlags::IN)], Some(&LINGER));
+        if !matches!(has_ended, Ok(1..)) {
+            self.doubts = DOUBTS;
+            return None;
+        }
+        // Its slot is free when nothing of it runs. Nobody has waited for it, so its number is its own.
+        kill_process_group(spawned.pid, Signal::KILL).ok();
+        Some(Moment::now())
     }
 }

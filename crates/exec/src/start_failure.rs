@@ -7,8 +7,10 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-use muster_types::attempt::{Launch, LaunchContainer, Observation};
+use muster_types::attempt::{EXECUTOR_LOST, Launch, LaunchContainer, Observation};
 use rustix::io::Errno;
+
+use crate::attempt_dir::DirError;
 
 /// More containers than this are a mistake.
 const MAX_CONTAINERS: usize = 256;
@@ -103,6 +105,36 @@ impl StartFailure {
     pub(crate) fn into_observation(self) -> Observation {
         let Self { reason, message, transient } = self;
         Observation::StartFailed { reason: reason.to_string(), message, transient }
+    }
+}
+
+/// Why nothing was started.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    Failed(StartFailure),
+    StartedBefore,
+}
+
+impl Refusal {
+    /// The attempt's directory could not be made.
+    pub(crate) fn of_directory(path: &Path, error: DirError) -> Self {
+        let error = match error {
+            DirError::Exists => return Self::StartedBefore,
+            DirError::Io(error) => error,
+            other @ (DirError::NotFound | DirError::BadName(_)) => io::Error::other(other),
+        };
+        Self::Failed(StartFailure::of_directory(path, &error))
+    }
+
+    /// As the runtime contract says it.
+    pub(crate) fn into_observation(self) -> Observation {
+        match self {
+            Self::Failed(failure) => failure.into_observation(),
+            Self::StartedBefore => Observation::Lost {
+                reason: EXECUTOR_LOST.into(),
+                message: "it was started before and is not started twice".into(),
+            },
+        }
     }
 }
 

@@ -28,6 +28,11 @@ impl Waiting {
         self.next += 1;
     }
 
+    /// The one that waited longest.
+    pub(crate) fn first(&self) -> Option<&Launch> {
+        self.launches.first_key_value().map(|(_, launch)| launch)
+    }
+
     /// Takes the one that waited longest.
     pub(crate) fn pop(&mut self) -> Option<Launch> {
         let (_, launch) = self.launches.pop_first()?;

@@ -34,6 +34,13 @@ pub trait Runtime: Send + Sync + 'static {
     /// Starts an attempt. Reports `Started` or `StartFailed`, later `Ended` or `Lost`.
     fn start(&self, launch: Launch);
 
+    /// Starts several, which may cost less than one after the other.
+    fn start_all(&self, launches: Vec<Launch>) {
+        for launch in launches {
+            self.start(launch);
+        }
+    }
+
     /// Takes over an attempt of a former process, where attempts outlive the server: goes on as if it had been started here.
     /// One that `ran` and is gone is `Lost`; any other is started, because nobody knows whether it was.
     fn adopt(&self, launch: Launch, ran: bool) {

@@ -15,6 +15,10 @@ impl Runtime for ProcessRuntime {
         Self::start(self, launch);
     }
 
+    fn start_all(&self, launches: Vec<Launch>) {
+        Self::start_all(self, launches);
+    }
+
     fn stop(&self, handle: &Handle, grace: Duration) {
         Self::stop(self, handle, grace);
     }

@@ -5,6 +5,7 @@ use std::time::Instant;
 use muster_types::attempt::{EXECUTOR_LOST, Ending, Handle, Observation};
 
 use super::Executor;
+use crate::moment::wall_now;
 use crate::shepherd::Door;
 use crate::when_deserted::WhenDeserted;
 
@@ -12,12 +13,13 @@ impl Executor {
     /// Somebody wants to know what became of an attempt that was asked for in an earlier life. If it runs, that is said, and its end
     /// later; if it has ended, how; if neither is known, that it is lost. Nothing is started.
     pub fn take_up(&mut self, handle: &Handle) {
-        if self.waiting.contains(handle) {
+        // That it was started, or why it could not be, is said when it is.
+        if self.queue.waits(handle) || self.queue.is_begun(handle) {
             return;
         }
         let what = match self.ids.get(handle).and_then(|id| self.attempts.get(id)) {
-            Some(attempt) if attempt.failure.is_none() && !attempt.starting => Observation::Started,
-            // That it was started, or why it could not be, is said in a moment.
+            Some(attempt) if attempt.failure.is_none() => Observation::Started,
+            // Why it could not be started is said in a moment.
             Some(_) => return,
             None => self.dirs.kept_ending(handle).map_or_else(|| self.lost(handle), Observation::Ended),
         };
@@ -36,6 +38,7 @@ impl Executor {
     /// Nobody sees attempts since then, or somebody does again. Those that may not run unseen end when their time is over.
     pub fn observe_silence(&mut self, since: Option<Instant>) {
         self.silent_since = since;
+        // What is begun meanwhile is told when it is taken in.
         for id in self.attempts.keys().copied().collect::<Vec<_>>() {
             self.order(id, |course| {
                 course.observe_silence(since);
@@ -64,10 +67,12 @@ impl Executor {
 
     /// Nobody will come back: all end, each with its own grace, and for this reason.
     pub fn give_up(&mut self, why: &str) {
-        while let Some(launch) = self.waiting.pop() {
-            let ending = Ending { message: Some(why.to_owned()), ..Ending::before_start(super::wall_now()) };
+        for launch in self.queue.remove_all() {
+            let ending = Ending { message: Some(why.to_owned()), ..Ending::before_start(wall_now()) };
             self.report(launch.handle, Observation::Ended(ending));
         }
+        self.hold_starts();
+        self.go_on_starting();
         let now = Instant::now();
         for id in self.attempts.keys().copied().collect::<Vec<_>>() {
             self.order(id, |course| course.give_up(why.to_owned(), now));
@@ -83,7 +88,9 @@ impl Executor {
     }
 
     /// Whether nothing runs, nothing waits, and all was said.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.attempts.is_empty() && self.waiting.len() == 0 && self.facts.is_empty()
+    pub fn is_idle(&self) -> bool {
+        // In this order: what a thread takes from the queue is begun at once.
+        let waits = self.queue.waiting() > 0 || self.queue.has_begun();
+        !waits && self.attempts.is_empty() && self.facts.is_empty()
     }
 }

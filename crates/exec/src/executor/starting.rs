@@ -1,52 +1,43 @@
 //! Starting attempts: when there is room, with a directory of their own, all containers or none.
 
-use std::io;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use muster_types::attempt::{Cause, EXECUTOR_LOST, Handle, Launch, LaunchContainer, Limits, Observation};
+use muster_types::attempt::{Cause, Handle, Launch, LaunchContainer, Limits, Observation};
 use rustix::event::epoll;
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
 
 use super::Executor;
 use crate::account::Account;
 use crate::attempt::Attempt;
-use crate::attempt_dir::DirError;
 use crate::cgroup::Group;
 use crate::course::Course;
 use crate::image_run::container_name;
 use crate::log_writer::LogWriter;
+use crate::moment::Moment;
 use crate::procfs::ticks_now;
 use crate::removal::Removal;
-use crate::spawn::{Place, Spawned, end_at_once, find, spawn};
-use crate::spawner::{Spawner, Start, Started};
-use crate::start_failure::{StartFailure, check};
+use crate::spawn::{Place, Spawned, end_at_once, spawn};
+use crate::spawner::{Begun, Outcome, Shop, Spawner};
+use crate::start_failure::{Refusal, StartFailure, check};
 use crate::token::{SPAWNER, Token};
 
-enum Refusal {
-    Failed(StartFailure),
-    StartedBefore,
-}
-
 impl Executor {
-    pub(super) fn has_room(&self) -> bool {
-        self.settings.max_running.is_none_or(|max| self.attempts.len() < max)
-    }
-
-    /// Fills the room that others left.
+    /// Starts what there is room for and no thread starts.
     pub(super) fn start_waiting(&mut self) {
-        while self.has_room()
-            && let Some(launch) = self.waiting.pop()
-        {
+        if self.spawner.is_none() && !self.starts_alone && self.queue.wants_threads() {
+            self.make_spawner();
+        }
+        while let Some(launch) = self.queue.take(self.spawner.is_some()) {
             self.start_now(launch);
         }
     }
 
-    pub(super) fn start_now(&mut self, launch: Launch) {
+    fn start_now(&mut self, launch: Launch) {
         let handle = launch.handle.clone();
-        match self.try_start(launch) {
-            Ok(()) => {}
-            Err(Refusal::Failed(failure)) => self.report(handle, failure.into_observation()),
-            Err(Refusal::StartedBefore) => self.report(handle, started_before()),
+        if let Err(refusal) = self.try_start(launch) {
+            self.queue.release();
+            self.report(handle, refusal.into_observation());
         }
     }
 
@@ -65,17 +56,9 @@ impl Executor {
         let made = if is_staged {
             self.dirs.create_staged(&handle)
         } else {
-            self.dirs.create(&handle, &mut self.spares)
+            self.dirs.create(&handle, &self.spares)
         };
-        let work = made.map_err(|error| match error {
-            DirError::Exists => Refusal::StartedBefore,
-            DirError::Io(error) => {
-                Refusal::Failed(StartFailure::of_directory(&self.dirs.path(&handle), &error))
-            }
-            other @ (DirError::NotFound | DirError::BadName(_)) => Refusal::Failed(
-                StartFailure::of_directory(&self.dirs.path(&handle), &io::Error::other(other)),
-            ),
-        })?;
+        let work = made.map_err(|error| Refusal::of_directory(&self.dirs.path(&handle), error))?;
         if let Some(account) = account
             && let Err(error) = account.take_over(&work, self.dirs.root())
         {
@@ -91,9 +74,7 @@ impl Executor {
             None => containers,
         };
         let now = Instant::now();
-        let mut course = Course::new(now, timeout, kill_timeout, self.settings.leftover_grace);
-        course = course.unseen_at_most(unseen);
-        course.observe_silence(self.silent_since);
+        let course = self.course(now, timeout, kill_timeout, unseen);
         let mut attempt = Attempt::new(handle.clone(), course, group, ticks_now());
         let id = self.next_id;
         self.next_id += 1;
@@ -101,9 +82,6 @@ impl Executor {
             driver: image.driver,
             names: containers.iter().map(|container| container_name(&handle, &container.name)).collect(),
         });
-        let alone = attempt.group.is_none() && account.is_none() && removal.is_none();
-        let containers =
-            if alone { self.start_elsewhere(&mut attempt, id, &work, containers) } else { containers };
         for (index, container) in containers.into_iter().enumerate() {
             match self.spawn(id, index, &container, place) {
                 Ok(spawned) => self.join(&mut attempt, container.name, spawned),
@@ -117,7 +95,7 @@ impl Executor {
         }
         self.leave_group(attempt.group.as_ref());
         attempt.removal = removal.filter(|_| attempt.has_programs());
-        if attempt.failure.is_none() && !attempt.starting {
+        if attempt.failure.is_none() {
             self.report(handle.clone(), Observation::Started);
         }
         if let Some(household) = &mut self.household {
@@ -129,87 +107,106 @@ impl Executor {
         Ok(())
     }
 
-    /// Has another thread start the program of an attempt with one container, if others run meanwhile. Answers with the
-    /// containers that are left to be started here.
-    fn start_elsewhere(
-        &mut self,
-        attempt: &mut Attempt,
-        id: u64,
-        work: &Path,
-        mut containers: Vec<LaunchContainer>,
-    ) -> Vec<LaunchContainer> {
-        if containers.len() != 1 || self.attempts.is_empty() {
-            return containers;
-        }
-        let found = find(&containers[0], work, &self.settings.default_path, &mut self.programs);
-        let (Ok(path), Some(spawner)) = (found, self.spawner()) else { return containers };
-        let Some(container) = containers.pop() else { return containers };
-        spawner.start(Start { id, container, path, work: work.to_owned() });
-        attempt.starting = true;
-        containers
+    fn course(
+        &self,
+        now: Instant,
+        timeout: Option<Duration>,
+        kill_timeout: Duration,
+        unseen: Option<Duration>,
+    ) -> Course {
+        let mut course = Course::new(now, timeout, kill_timeout, self.settings.leftover_grace);
+        course = course.unseen_at_most(unseen);
+        course.observe_silence(self.silent_since);
+        course
     }
 
-    /// The threads that start programs, if there can be any.
-    fn spawner(&mut self) -> Option<&Spawner> {
-        if self.spawner.is_none() {
-            let made = Spawner::new(&self.null).and_then(|spawner| {
-                self.watch(&spawner, SPAWNER)?;
-                Ok(spawner)
-            });
-            match made {
-                Ok(spawner) => self.spawner = Some(spawner),
-                Err(error) => self.note(format!("attempts are started one after the other: {error}")),
+    /// Makes the threads that start programs.
+    fn make_spawner(&mut self) {
+        let shop = Shop {
+            queue: self.queue.clone(),
+            dirs: self.dirs.clone(),
+            spares: self.spares.clone(),
+            null: self.null.clone(),
+            default_path: self.settings.default_path.clone(),
+        };
+        let made = Spawner::new(shop, self.settings.max_running).and_then(|spawner| {
+            self.watch(&spawner, SPAWNER)?;
+            Ok(spawner)
+        });
+        match made {
+            Ok(spawner) => self.spawner = Some(spawner),
+            Err(error) => {
+                self.starts_alone = true;
+                self.note(format!("attempts are started one after the other: {error}"));
             }
         }
-        self.spawner.as_ref()
     }
 
-    /// Takes in what other threads have started.
-    pub(super) fn take_started(&mut self) {
-        let started = self.spawner.as_ref().map(Spawner::take_started).unwrap_or_default();
-        for started in started {
-            self.observe_started(started);
+    /// Takes in what other threads have begun.
+    pub(super) fn take_begun(&mut self) {
+        for begun in self.spawner.as_ref().map(Spawner::take_begun).unwrap_or_default() {
+            self.take_in(begun);
         }
     }
 
-    /// Waits until nothing is being started by other threads.
-    pub(super) fn finish_starts(&mut self) {
-        while self.attempts.values().any(|attempt| attempt.starting) {
-            let Some(started) = self.spawner.as_ref().and_then(Spawner::wait) else { return };
-            self.observe_started(started);
+    /// Has other threads start nothing more, and takes in all that they have begun.
+    pub(super) fn hold_starts(&mut self) {
+        self.queue.hold(true);
+        while self.queue.has_begun() {
+            let Some(begun) = self.spawner.as_ref().and_then(Spawner::wait) else { return };
+            self.take_in(begun);
         }
     }
 
-    /// Forgets what other threads were to start and have not begun to.
-    pub(super) fn take_back_starts(&mut self) {
-        for start in self.spawner.as_ref().map(Spawner::take_back).unwrap_or_default() {
-            let Some(attempt) = self.attempts.remove(&start.id) else { continue };
-            self.ids.remove(&attempt.handle);
-            // Without its mark it can be started again.
-            self.dirs.remove(&attempt.handle).ok();
-        }
+    /// Ends what [`Executor::hold_starts`] began.
+    pub(super) fn go_on_starting(&mut self) {
+        self.queue.hold(false);
     }
 
-    fn observe_started(&mut self, Started { start, spawned }: Started) {
-        let Start { id, container, work, .. } = start;
-        let Some(mut attempt) = self.attempts.remove(&id) else { return };
-        attempt.starting = false;
-        let spawned = if let Ok(spawned) = spawned {
-            self.follow(id, 0, spawned)
-        } else {
-            // It may have been taken away since it was found.
-            self.programs.forget();
-            self.spawn(id, 0, &container, Place { work: &work, account: None })
+    fn take_in(&mut self, Begun { launch, outcome }: Begun) {
+        let Launch { handle, containers, timeout, kill_timeout, robot, .. } = launch;
+        self.queue.take_in(&handle);
+        let Some(container) = containers.into_iter().next() else { return self.queue.release() };
+        let id = self.next_id;
+        self.next_id += 1;
+        let (spawned, since, start_ticks, ended) = match outcome {
+            Outcome::Refused(refusal) => {
+                self.queue.release();
+                return self.report(handle, refusal.into_observation());
+            }
+            Outcome::NotSpawned { work } => {
+                let start_ticks = ticks_now();
+                let spawned = self.spawn(id, 0, &container, Place { work: &work, account: None });
+                (spawned, Moment::now(), start_ticks, None)
+            }
+            Outcome::Runs { spawned, since, start_ticks, ended: None } => {
+                (self.follow(id, 0, spawned), since, start_ticks, None)
+            }
+            Outcome::Runs { spawned, since, start_ticks, ended } => (Ok(spawned), since, start_ticks, ended),
         };
+        let unseen = robot.and_then(|robot| robot.stop_after_silence);
+        let course = self.course(since.at, timeout, kill_timeout, unseen);
+        let mut attempt = Attempt::new(handle.clone(), course, None, start_ticks);
         match spawned {
             Ok(spawned) => {
                 self.join(&mut attempt, container.name, spawned);
-                // What it was to be told meanwhile.
-                attempt.carry_out(attempt.course.order());
-                self.report(attempt.handle.clone(), Observation::Started);
+                self.report_at(since.wall, handle.clone(), Observation::Started);
             }
             Err(failure) => attempt.failure = Some(failure),
         }
+        if let Some(Moment { at, wall }) = ended {
+            (attempt.has_slot, attempt.over_at) = (false, Some(wall));
+            attempt.observe_exit(0, at, wall, self.settings.drain_timeout, &mut self.buffer);
+            if let Some(output) = attempt.output() {
+                // Something that it left behind writes still; if that cannot be followed, it is not waited for.
+                self.add(id, 0, true, output).ok();
+                attempt.over_at = None;
+            }
+        }
+        if let Some(household) = &mut self.household {
+            household.watch(Instant::now());
+        }
+        self.ids.insert(handle, id);
         self.attempts.insert(id, attempt);
         self.settle(id);
     }
@@ -224,7 +221,7 @@ impl Executor {
         let made = self.cgroups.create(&handle.to_string(), limits);
         if matches!(made, Ok(Some(_))) {
             // What other threads start must not be born into the group of this one.
-            self.finish_starts();
+            self.hold_starts();
         }
         let entered = made.and_then(|group| {
             let Some(group) = group else { return Ok(None) };
@@ -237,6 +234,7 @@ impl Executor {
     }
 
     fn leave_group(&mut self, group: Option<&Group>) {
+        self.go_on_starting();
         let left = group.map_or(Ok(()), |group| group.leave().and_then(|()| group.limit_cpu()));
         if let Err(error) = left {
             self.note(format!("limits of some attempts are not enforced: {error}"));
@@ -263,23 +261,19 @@ impl Executor {
 
     /// Watches a program that was started.
     fn follow(&self, id: u64, container: usize, spawned: Spawned) -> Result<Spawned, StartFailure> {
-        let data = |is_output| epoll::EventData::new_u64(Token { id, container, is_output }.pack());
-        // Told once, not as long as it is so: a program that is just being started holds copies of all descriptors for a moment,
-        // and what is closed here meanwhile would be told of over and over.
-        let once = epoll::EventFlags::IN | epoll::EventFlags::ET;
-        epoll::add(&self.epoll, &spawned.output, data(true), once)
-            .and_then(|()| epoll::add(&self.epoll, &spawned.pidfd, data(false), once))
+        self.add(id, container, true, &spawned.output)
+            .and_then(|()| self.add(id, container, false, &spawned.pidfd))
             .map_err(|errno| {
                 end_at_once(spawned.pid);
                 StartFailure::of_resources("follow the process", &errno.into())
             })?;
         Ok(spawned)
     }
-}
 
-fn started_before() -> Observation {
-    Observation::Lost {
-        reason: EXECUTOR_LOST.into(),
-        message: "it was started before and is not started twice".into(),
+    fn add(&self, id: u64, container: usize, is_output: bool, what: &OwnedFd) -> Result<(), Errno> {
+        let data = epoll::EventData::new_u64(Token { id, container, is_output }.pack());
+        // Told once, not as long as it is so: a program that is just being started holds copies of all descriptors for a moment,
+        // and what is closed here meanwhile would be told of over and over.
+        epoll::add(&self.epoll, what, data, epoll::EventFlags::IN | epoll::EventFlags::ET)
     }
 }

@@ -22,9 +22,8 @@ fn each_starts_and_ends_once_and_writes_its_own_log() {
         yard.executor.start(launch(name, &[("main", &format!("echo {name}; exit 3"))]));
     }
     yard.until("the end of all", |yard| {
-        let idle = yard.executor.running() + yard.executor.waiting() == 0;
         assert!(yard.executor.running() <= 4);
-        idle.then_some(())
+        yard.executor.is_idle().then_some(())
     });
     yard.until_idle();
     for name in &names {
@@ -45,8 +44,14 @@ fn one_that_is_stopped_before_it_has_started_ends_like_any_other() {
     yard.executor.stop(&handle("killed"), Duration::ZERO);
     for (task, code) in [("asked", 143), ("killed", 137)] {
         let ending = yard.ending(task);
-        assert_eq!((codes(&ending), ending.cause), (vec![code], Cause::Stopped), "{task}");
-        assert_eq!(yard.observations(task), [Observation::Started, Observation::Ended(ending)]);
+        assert_eq!(ending.cause, Cause::Stopped, "{task}");
+        // It depends on how soon the other thread takes it.
+        if ending.containers.is_empty() {
+            assert_eq!(yard.observations(task), [Observation::Ended(ending)]);
+        } else {
+            assert_eq!(codes(&ending), [code], "{task}");
+            assert_eq!(yard.observations(task), [Observation::Started, Observation::Ended(ending)]);
+        }
     }
 }
 
@@ -80,4 +85,22 @@ fn killing_everything_reaches_what_is_being_started() {
     }
     yard.executor.kill_all();
     assert_eq!(yard.executor.running(), 0);
+}
+
+#[test]
+fn what_a_short_one_leaves_behind_may_still_write_for_a_moment() {
+    let mut yard = Yard::with(|settings| {
+        settings.max_running = Some(2);
+        settings.drain_timeout = LONG;
+    });
+    for number in 0..20 {
+        // Before it has left its group, it would be ended with it.
+        let script =
+            "mkfifo left; setsid sh -c 'echo > left; sleep 0.05; echo late' & read line < left; echo early";
+        yard.executor.start(launch(&format!("t{number}"), &[("main", script)]));
+    }
+    yard.until_idle();
+    for number in 0..20 {
+        assert_eq!(yard.log(&format!("t{number}")), "early\nlate\n", "t{number}");
+    }
 }

@@ -62,7 +62,7 @@ impl Yard {
 
     /// Works until nothing runs.
     pub fn until_idle(&mut self) {
-        self.until("the end of everything", |yard| (yard.executor.running() == 0).then_some(()));
+        self.until("the end of everything", |yard| yard.executor.is_idle().then_some(()));
         self.executor.poll(Some(Duration::ZERO), &mut self.facts).expect("a test needs it");
     }
 
@@ -102,7 +102,9 @@ impl Yard {
     /// Works until a container has written a whole line that starts with a word, and answers the rest of it.
     pub fn line_of(&mut self, task: &str, container: &str, word: &str) -> String {
         self.until(&format!("{word} in the log of {task}"), |yard| {
-            let log = yard.log_of(task, container);
+            // There may be none yet.
+            let read = yard.dirs.read_log(&handle(task), container, 0, usize::MAX);
+            let log = read.map(|part| String::from_utf8_lossy(&part.bytes).into_owned()).unwrap_or_default();
             let mut lines = log.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
             lines.find_map(|line| line.strip_prefix(word)).map(|rest| rest.trim().to_string())
         })
