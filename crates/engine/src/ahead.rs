@@ -10,8 +10,8 @@ use std::time::Duration;
 use muster_ports::clock::Millis;
 use muster_ports::runtime::{Fact, Handle, Observation};
 
-/// What a commit and the way to the runtime may take.
-const ROUND_TRIP: f64 = 25.0;
+/// What a rest, a commit and the way to the runtime and back may take.
+const ROUND_TRIP: f64 = 32.0;
 /// Weight of one attempt in the average.
 const WEIGHT: f64 = 0.1;
 /// Longest rest, in milliseconds.
@@ -90,9 +90,9 @@ mod tests {
 
     #[test]
     fn short_attempts_are_committed_ahead() {
-        assert_eq!(pace(1).ahead(2), 50);
-        assert_eq!(pace(0).ahead(2), 50);
-        assert_eq!(pace(5).ahead(2), 10);
+        assert_eq!(pace(1).ahead(2), 64);
+        assert_eq!(pace(0).ahead(2), 64);
+        assert_eq!(pace(5).ahead(2), 12);
     }
 
     #[test]

@@ -11,12 +11,12 @@ use std::sync::{Arc, Mutex};
 
 use muster_types::attempt::Handle;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{CWD, IFlags, Mode, OFlags};
+use rustix::fs::{CWD, IFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use thiserror::Error;
 
 use crate::remove_tree::remove_tree;
-use crate::spares::{Filling, Spares, take_spare};
+use crate::spares::{Filling, Spares, clean, take_spare};
 use crate::start_failure::is_file_name;
 
 /// Below the attempt's directory: where its programs run.
@@ -158,6 +158,22 @@ impl AttemptDirs {
         Ok(work)
     }
 
+    /// The same, with the directory of an attempt that has ended and is not needed any more, if that is as good as new. None if it is
+    /// not; it is then as it was.
+    pub(crate) fn reuse(&self, ended: &Handle, handle: &Handle) -> Result<Option<PathBuf>, DirError> {
+        let (from, to) = (checked_name(ended)?, checked_name(handle)?);
+        let root = open_dir(CWD, &self.root)?;
+        if !matches!(clean(root.as_fd(), Path::new(&from)), Ok(true)) {
+            return Ok(None);
+        }
+        match rustix::fs::renameat_with(&root, &from, &root, &to, RenameFlags::NOREPLACE) {
+            Ok(()) => Ok(Some(self.root.join(to).join(WORK))),
+            Err(Errno::EXIST) => Err(DirError::Exists),
+            // Somebody tidied up, or this file system cannot do it.
+            Err(_) => Ok(None),
+        }
+    }
+
     /// The same, with a directory that was made ready: see [`AttemptDirs::staging`].
     pub(crate) fn create_staged(&self, handle: &Handle) -> Result<PathBuf, DirError> {
         let path = self.root.join(checked_name(handle)?);
@@ -235,6 +251,22 @@ mod tests {
         assert!(work.is_dir());
         assert_eq!(fs::metadata(dirs.path(&handle("a"))).unwrap().permissions().mode() & 0o777, 0o700);
         assert!(matches!(dirs.create(&handle("a"), &Mutex::default()), Err(DirError::Exists)));
+    }
+
+    #[test]
+    fn a_directory_that_is_as_good_as_new_is_that_of_the_next() {
+        let (_temp, dirs) = dirs();
+        let spares = Mutex::default();
+        dirs.create(&handle("a"), &spares).unwrap();
+        let work = dirs.reuse(&handle("a"), &handle("b")).unwrap();
+        assert_eq!(work, Some(dirs.root().join("b-2/work")));
+        assert_eq!(dirs.stored().unwrap(), [handle("b")]);
+        dirs.create(&handle("c"), &spares).unwrap();
+        assert!(matches!(dirs.reuse(&handle("b"), &handle("c")), Err(DirError::Exists)));
+        fs::write(dirs.root().join("b-2/work/file"), "x").unwrap();
+        assert_eq!(dirs.reuse(&handle("b"), &handle("d")).unwrap(), None);
+        assert_eq!(dirs.reuse(&handle("gone"), &handle("d")).unwrap(), None);
+        assert!(dirs.exists(&handle("b")) && dirs.exists(&handle("c")) && !dirs.exists(&handle("d")));
     }
 
     #[test]

@@ -40,8 +40,10 @@ use crate::queue::Queue;
 use crate::settings::Settings;
 use crate::spares::Spares;
 use crate::spawner::Spawner;
+use crate::start_failure::Refusal;
 use crate::timers::Timers;
 use crate::token::{REMOVAL, SPAWNER, Token};
+use crate::unmarked::Unmarked;
 use crate::when_deserted::WhenDeserted;
 
 /// A pipe holds this much.
@@ -72,6 +74,8 @@ pub struct Executor {
     ids: HashMap<Handle, u64>,
     /// What waits for a slot, and how many are in use.
     queue: Arc<Queue>,
+    /// What ended lately and may have no directory to say so.
+    unmarked: Unmarked,
     /// Attempts of which output was left for later.
     unread: BTreeSet<u64>,
     next_id: u64,
@@ -115,6 +119,7 @@ impl Executor {
             attempts: HashMap::new(),
             ids: HashMap::new(),
             queue: Arc::new(Queue::new(settings.max_running)),
+            unmarked: Unmarked::default(),
             unread: BTreeSet::new(),
             next_id: 0,
             timers: Timers::default(),
@@ -149,10 +154,14 @@ impl Executor {
 
     /// Starts an attempt, now or when there is room for it. What became of it comes with a later [`Executor::poll`].
     pub fn start(&mut self, launch: Launch) {
-        if !self.ids.contains_key(&launch.handle) {
-            self.queue.push(launch);
-            self.start_waiting();
+        if self.ids.contains_key(&launch.handle) {
+            return;
         }
+        if self.unmarked.contains(&launch.handle) {
+            return self.report(launch.handle, Refusal::StartedBefore.into_observation());
+        }
+        self.queue.push(launch);
+        self.start_waiting();
     }
 
     /// Asks an attempt to end and kills it after `grace`. Does nothing to one that neither runs nor waits.

@@ -44,6 +44,7 @@ mod spawner;
 mod start_failure;
 mod timers;
 mod token;
+mod unmarked;
 mod waiting;
 mod warden;
 mod when_deserted;

@@ -93,7 +93,7 @@ impl Filling {
 }
 
 /// Whether a directory is as good as new; its logs are removed in passing.
-fn clean(root: BorrowedFd<'_>, name: &Path) -> Result<bool, Errno> {
+pub(crate) fn clean(root: BorrowedFd<'_>, name: &Path) -> Result<bool, Errno> {
     // Looking is not to be written down: each time would be one more change for the file system to keep.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOATIME;
     let attempt = rustix::fs::openat(root, name, flags, Mode::empty())?;

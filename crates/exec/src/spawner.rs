@@ -4,7 +4,8 @@
 //! a short attempt. With threads for it, one attempt ends or writes while the next is being started.
 //!
 //! Where there is a thread for each slot, it also waits for the end of what it started, for a moment, and starts the next at once. The
-//! executor hears of several such attempts at a time. Those that take longer are followed by the executor alone.
+//! executor hears of several such attempts at a time. Those that take longer are followed by the executor alone. One that said nothing
+//! and left nothing needs its directory no more, and the next one gets it.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 
-use muster_types::attempt::Launch;
+use muster_types::attempt::{Handle, Launch};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::process::{Signal, kill_process_group};
@@ -49,8 +50,10 @@ pub(crate) enum Outcome {
     Refused(Refusal),
     /// It has a directory and its slot.
     NotSpawned { work: PathBuf },
-    /// It runs. If it ended since, its slot was given back, and nothing of its process group runs.
-    Runs { spawned: Spawned, since: Moment, start_ticks: u64, ended: Option<Moment> },
+    /// It runs.
+    Runs { spawned: Spawned, since: Moment, start_ticks: u64 },
+    /// It ended since. Its slot was given back, and nothing of its process group runs. If it was silent, its directory may be gone.
+    Ended { spawned: Spawned, since: Moment, start_ticks: u64, at: Moment, silent: bool },
 }
 
 /// The threads.
@@ -70,6 +73,8 @@ pub(crate) struct Shop {
     pub(crate) spares: Arc<Mutex<Spares>>,
     pub(crate) null: Arc<OwnedFd>,
     pub(crate) default_path: String,
+    /// Whether a directory is needed no more when its attempt has ended and left nothing in it.
+    pub(crate) reuses: bool,
 }
 
 impl Spawner {
@@ -88,6 +93,7 @@ impl Spawner {
                 bell: spawner.bell.clone(),
                 lingers: slots == Some(count),
                 doubts: 0,
+                empty: None,
                 programs: FoundPrograms::default(),
             };
             let work = move || starter.work();
@@ -134,6 +140,8 @@ struct Starter {
     lingers: bool,
     /// How many more are not waited for.
     doubts: u32,
+    /// The last one, if it said nothing: its directory may be as good as new.
+    empty: Option<Handle>,
     programs: FoundPrograms,
 }
 
@@ -151,7 +159,10 @@ impl Starter {
                 let panicked = io::Error::other("it panicked");
                 Outcome::Refused(Refusal::Failed(StartFailure::of_resources("start the program", &panicked)))
             });
-            gives_back = matches!(outcome, Outcome::Runs { ended: Some(_), .. });
+            gives_back = matches!(outcome, Outcome::Ended { .. });
+            if matches!(outcome, Outcome::Ended { silent: true, .. }) && self.shop.reuses {
+                self.empty = Some(launch.handle.clone());
+            }
             if self.told.send(Begun { launch, outcome }).is_err() {
                 return;
             }
@@ -173,7 +184,13 @@ impl Starter {
         if let Err(failure) = check(launch) {
             return Outcome::Refused(Refusal::Failed(failure));
         }
-        let work = match shop.dirs.create(&launch.handle, &shop.spares) {
+        let reused = self.empty.take().map_or(Ok(None), |empty| shop.dirs.reuse(&empty, &launch.handle));
+        let made = match reused {
+            Ok(Some(work)) => Ok(work),
+            Ok(None) => shop.dirs.create(&launch.handle, &shop.spares),
+            Err(error) => Err(error),
+        };
+        let work = match made {
             Ok(work) => work,
             Err(error) => {
                 return Outcome::Refused(Refusal::of_directory(&shop.dirs.path(&launch.handle), error));
@@ -190,8 +207,13 @@ impl Starter {
             return Outcome::NotSpawned { work };
         };
         let since = Moment::now();
-        let ended = self.linger(&spawned);
-        Outcome::Runs { spawned, since, start_ticks, ended }
+        match self.linger(&spawned) {
+            None => Outcome::Runs { spawned, since, start_ticks },
+            Some(at) => {
+                let silent = is_closed_and_empty(&spawned.output);
+                Outcome::Ended { spawned, since, start_ticks, at, silent }
+            }
+        }
     }
 
     /// Waits for the end of a program, if it is likely to come soon.
@@ -212,4 +234,10 @@ impl Starter {
         kill_process_group(spawned.pid, Signal::KILL).ok();
         Some(Moment::now())
     }
+}
+
+/// Whether nobody writes to a pipe any more and nothing is in it.
+fn is_closed_and_empty(output: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(output, PollFlags::IN)];
+    matches!(poll(&mut fds, Some(&Timespec::default())), Ok(1)) && fds[0].revents() == PollFlags::HUP
 }

@@ -154,6 +154,13 @@ impl Refusal {
         Self::new(StatusCode::CONFLICT, "AlreadyExists", message).about(kind, name)
     }
 
+    /// The same, about one part of what was sent.
+    #[must_use]
+    pub fn within(mut self, part: &str) -> Self {
+        self.message = format!("{part}: {}", self.message);
+        self
+    }
+
     /// 409 for a name of something that is not an object of a kind.
     pub fn taken(message: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, "AlreadyExists", message)

@@ -21,6 +21,7 @@ use crate::spawn::{Place, Spawned, end_at_once, spawn};
 use crate::spawner::{Begun, Outcome, Shop, Spawner};
 use crate::start_failure::{Refusal, StartFailure, check};
 use crate::token::{SPAWNER, Token};
+use crate::when_deserted::WhenDeserted;
 
 impl Executor {
     /// Starts what there is room for and no thread starts.
@@ -128,6 +129,8 @@ impl Executor {
             spares: self.spares.clone(),
             null: self.null.clone(),
             default_path: self.settings.default_path.clone(),
+            // Whoever comes next looks there for how an attempt ended.
+            reuses: self.settings.when_deserted == WhenDeserted::End,
         };
         let made = Spawner::new(shop, self.settings.max_running).and_then(|spawner| {
             self.watch(&spawner, SPAWNER)?;
@@ -179,10 +182,15 @@ impl Executor {
                 let spawned = self.spawn(id, 0, &container, Place { work: &work, account: None });
                 (spawned, Moment::now(), start_ticks, None)
             }
-            Outcome::Runs { spawned, since, start_ticks, ended: None } => {
+            Outcome::Runs { spawned, since, start_ticks } => {
                 (self.follow(id, 0, spawned), since, start_ticks, None)
             }
-            Outcome::Runs { spawned, since, start_ticks, ended } => (Ok(spawned), since, start_ticks, ended),
+            Outcome::Ended { spawned, since, start_ticks, at, silent } => {
+                if silent {
+                    self.unmarked.insert(handle.clone(), Instant::now());
+                }
+                (Ok(spawned), since, start_ticks, Some(at))
+            }
         };
         let unseen = robot.and_then(|robot| robot.stop_after_silence);
         let course = self.course(since.at, timeout, kill_timeout, unseen);

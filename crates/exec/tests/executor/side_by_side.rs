@@ -78,6 +78,24 @@ fn asking_for_one_twice_starts_it_once() {
 }
 
 #[test]
+fn one_that_said_nothing_and_ended_is_not_started_twice() {
+    let mut yard = Yard::with(|settings| settings.max_running = Some(2));
+    for round in 0..2 {
+        for number in 0..50 {
+            yard.executor.start(command(&format!("t{number}"), &["true"]));
+        }
+        yard.until_idle();
+        for number in 0..50 {
+            let seen = yard.observations(&format!("t{number}"));
+            let ended = seen.iter().filter(|what| matches!(what, Observation::Ended(_))).count();
+            let lost = seen.iter().filter(|what| matches!(what, Observation::Lost { .. })).count();
+            assert_eq!((ended, lost), (1, round), "t{number}: {seen:?}");
+        }
+    }
+    assert!(yard.dirs.stored().expect("a test needs it").len() < 50, "directories are used again");
+}
+
+#[test]
 fn killing_everything_reaches_what_is_being_started() {
     let mut yard = busy_yard();
     for number in 0..8 {

@@ -78,13 +78,30 @@ impl Template {
         format!("{}-{index}", self.stem)
     }
 
-    /// The text of a task.
-    pub fn encode(&self, member: &Member<'_>) -> anyhow::Result<Vec<u8>> {
+    /// About how long the text of a task is.
+    pub fn size(&self, member: &Member<'_>) -> usize {
+        let fixed: usize = self.parts.iter().map(|(text, _)| text.len()).sum();
+        fixed + self.rest.len() + member.line.as_deref().unwrap_or_default().len()
+    }
+
+    /// The text of several tasks, as one list.
+    pub fn encode_list(&self, members: &[Member<'_>]) -> anyhow::Result<Vec<u8>> {
+        let mut text = Vec::new();
+        text.extend_from_slice(br#"{"apiVersion":"muster.dev/v1alpha1","kind":"TaskList","items":["#);
+        for (at, member) in members.iter().enumerate() {
+            if at > 0 {
+                text.push(b',');
+            }
+            self.encode(member, &mut text)?;
+        }
+        text.extend_from_slice(b"]}");
+        Ok(text)
+    }
+
+    /// Adds the text of a task.
+    fn encode(&self, member: &Member<'_>, text: &mut Vec<u8>) -> anyhow::Result<()> {
         let index = member.index.to_string();
         let line = inside(member.line.as_deref().unwrap_or_default())?;
-        let fixed: usize = self.parts.iter().map(|(text, _)| text.len()).sum();
-        let mut text =
-            Vec::with_capacity(fixed + self.rest.len() + self.parts.len() * index.len() + line.len());
         for (before, hole) in &self.parts {
             text.extend_from_slice(before);
             text.extend_from_slice(match hole {
@@ -93,7 +110,7 @@ impl Template {
             });
         }
         text.extend_from_slice(&self.rest);
-        Ok(text)
+        Ok(())
     }
 }
 
@@ -119,7 +136,8 @@ mod tests {
     fn each_task_has_its_own_name_and_number_and_the_rest_is_shared() {
         let template = template(false);
         let object = |index| -> Value {
-            let text = template.encode(&Member { index, line: None }).unwrap();
+            let mut text = Vec::new();
+            template.encode(&Member { index, line: None }, &mut text).unwrap();
             serde_json::from_slice(&text).unwrap()
         };
         let (one, two) = (object(1), object(2_000));
@@ -139,7 +157,10 @@ mod tests {
         let template = template(true);
         for line in ["plain", "\"quotes\" \\ and\ttabs", "\u{1}index\u{1}", ""] {
             let member = Member { index: 7, line: Some(line.into()) };
-            let object: Value = serde_json::from_slice(&template.encode(&member).unwrap()).unwrap();
+            let list: Value =
+                serde_json::from_slice(&template.encode_list(&[member.clone(), member]).unwrap()).unwrap();
+            let [object, again] = list["items"].as_array().unwrap().as_slice() else { panic!("two tasks") };
+            assert_eq!((object, &list["kind"]), (again, &json!("TaskList")));
             let variable = &object["spec"]["container"]["env"][0];
             assert_eq!((variable["name"].as_str(), variable["value"].as_str()), (Some(LINE), Some(line)));
         }

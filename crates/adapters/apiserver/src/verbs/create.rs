@@ -1,12 +1,13 @@
 //! `POST`: storing a new object.
 
-use hyper::StatusCode;
+use hyper::{HeaderMap, StatusCode};
 use muster_ports::store::{Batch, CommitError, Key, Precondition, Write};
 
 use muster_tasks::trace_context::is_traceparent;
 use muster_types::metadata::TRACEPARENT;
 use muster_types::name_rules;
 
+use super::create_list;
 use crate::call::Call;
 use crate::encode::Encoded;
 use crate::ids;
@@ -22,11 +23,21 @@ const NAME_TRIES: usize = 8;
 /// Creates the object in the body.
 pub async fn create(call: &mut Call, body: &[u8]) -> Result<Reply, Refusal> {
     let headers = std::mem::take(&mut call.headers);
-    let decoded = match object_body(&headers, body)? {
+    let body = object_body(&headers, body)?;
+    if let Some(items) = create_list::items(call, &body)? {
+        return create_list::create_list(call, &headers, items).await;
+    }
+    let decoded = match body {
         ObjectBody::Json(json) => call.decode(Input::Json(json))?,
         ObjectBody::Value(value) => call.decode(Input::Value(&value))?,
     };
     let mut object = decoded.object;
+    begin(call, &headers, &mut *object)?;
+    store_new(call, object).await
+}
+
+/// What is the same for every object that a client sends.
+pub(super) fn begin(call: &Call, headers: &HeaderMap, object: &mut dyn AnyObject) -> Result<(), Refusal> {
     if !object.metadata().resource_version.is_empty() {
         return Err(Refusal::bad_request(
             "metadata.resourceVersion: must not be set on an object to be created",
@@ -39,7 +50,7 @@ pub async fn create(call: &mut Call, body: &[u8]) -> Result<Reply, Refusal> {
         let annotations = &mut object.metadata_mut().annotations;
         annotations.entry(TRACEPARENT.to_owned()).or_insert_with(|| context.to_owned());
     }
-    store_new(call, object).await
+    Ok(())
 }
 
 /// True for what runs, and so is traced.
@@ -49,35 +60,13 @@ fn is_work(call: &Call) -> bool {
 
 /// Completes, checks and stores a new object.
 pub async fn store_new(call: &Call, mut object: Box<dyn AnyObject>) -> Result<Reply, Refusal> {
-    place(call, &mut *object)?;
-    let generated = object.metadata().name.is_empty();
-    if generated && object.metadata().generate_name.is_empty() {
-        let mut causes = Causes::default();
-        causes.required("metadata.name", "name or generateName is required");
-        return Err(Refusal::invalid(call.info(), "", causes));
-    }
-    {
-        let metadata = object.metadata_mut();
-        metadata.uid = ids::uid(call.api.clock.now());
-        metadata.creation_timestamp = Some(call.now());
-        metadata.deletion_timestamp = None;
-        metadata.deletion_grace_period_seconds = None;
-    }
+    let generated = complete(call, &mut *object)?;
     for _ in 0..NAME_TRIES {
         if generated {
-            let metadata = object.metadata_mut();
-            metadata.name = name_rules::generated_name(&metadata.generate_name, &ids::name_suffix()?);
+            generate_name(&mut *object)?;
         }
-        let mut causes = Causes::default();
-        call.kind.prepare_create(&mut *object, call.writing(), &mut causes);
-        metadata_rules::validate(object.metadata(), &mut causes);
-        if causes.is_empty() {
-            call.kind.admit(&*object, &call.api.store.snapshot(&call.info().resource), &mut causes);
-        }
+        check(call, &mut *object)?;
         let name = object.metadata().name.clone();
-        if !causes.is_empty() {
-            return Err(Refusal::invalid(call.info(), &name, causes));
-        }
         let encoded = Encoded::new(&mut *object)?;
         let key = Key::new(&call.info().resource, call.namespace(), &name);
         if call.options.dry_run {
@@ -104,6 +93,44 @@ pub async fn store_new(call: &Call, mut object: Box<dyn AnyObject>) -> Result<Re
         }
     }
     Err(Refusal::already_exists(call.info(), &object.metadata().generate_name))
+}
+
+/// Gives a new object all that is its own but its name. True if that is to be generated.
+pub(super) fn complete(call: &Call, object: &mut dyn AnyObject) -> Result<bool, Refusal> {
+    place(call, object)?;
+    let generated = object.metadata().name.is_empty();
+    if generated && object.metadata().generate_name.is_empty() {
+        let mut causes = Causes::default();
+        causes.required("metadata.name", "name or generateName is required");
+        return Err(Refusal::invalid(call.info(), "", causes));
+    }
+    let metadata = object.metadata_mut();
+    metadata.uid = ids::uid(call.api.clock.now());
+    metadata.creation_timestamp = Some(call.now());
+    metadata.deletion_timestamp = None;
+    metadata.deletion_grace_period_seconds = None;
+    Ok(generated)
+}
+
+/// Gives it a name of its own.
+pub(super) fn generate_name(object: &mut dyn AnyObject) -> Result<(), Refusal> {
+    let metadata = object.metadata_mut();
+    metadata.name = name_rules::generated_name(&metadata.generate_name, &ids::name_suffix()?);
+    Ok(())
+}
+
+/// Refuses what may not be stored.
+pub(super) fn check(call: &Call, object: &mut dyn AnyObject) -> Result<(), Refusal> {
+    let mut causes = Causes::default();
+    call.kind.prepare_create(object, call.writing(), &mut causes);
+    metadata_rules::validate(object.metadata(), &mut causes);
+    if causes.is_empty() {
+        call.kind.admit(object, &call.api.store.snapshot(&call.info().resource), &mut causes);
+    }
+    if causes.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal::invalid(call.info(), &object.metadata().name, causes))
 }
 
 /// Puts the object into the namespace of the request.

@@ -51,6 +51,61 @@ async fn what_only_the_server_sets_is_not_taken_from_a_new_object() {
     );
 }
 
+fn list(items: &[Value]) -> Value {
+    json!({"apiVersion": "muster.dev/v1alpha1", "kind": "TaskList", "items": items})
+}
+
+#[tokio::test]
+async fn a_list_of_tasks_is_stored_at_once_and_answered_as_it_is_stored() {
+    let server = Server::start().await;
+    let mut generated = task("");
+    generated["metadata"] = json!({"generateName": "made-"});
+    let made = server.post(&path("tasks"), &list(&[task("a"), task("b"), generated])).await;
+    assert_eq!(made.code, 201);
+    let made = made.json();
+    assert_eq!((&made["kind"], made["items"].as_array().unwrap().len()), (&json!("TaskList"), 3));
+    for item in made["items"].as_array().unwrap() {
+        assert_eq!(server.get(&named("tasks", &name(item))).await.good(), *item);
+        assert_eq!(item["status"], json!({"createUser": "admin"}));
+    }
+    assert!(name(&made["items"][2]).starts_with("made-"));
+    assert_eq!(made["metadata"]["resourceVersion"], made["items"][2]["metadata"]["resourceVersion"]);
+    let text = serde_json::to_string(&list(&[task("c")])).unwrap();
+    let yaml = Ask::new("POST", &path("tasks")).header(CONTENT_TYPE, "application/yaml").body(text);
+    assert_eq!(name(&server.send(yaml).await.good()["items"][0]), "c");
+    assert_eq!(server.post(&path("tasks"), &list(&[])).await.good()["items"], json!([]));
+}
+
+#[tokio::test]
+async fn a_list_is_stored_whole_or_not_at_all() {
+    let server = Server::start().await;
+    server.create(&task("there")).await;
+    let tasks = path("tasks");
+    let mut bad = task("bad");
+    bad["spec"]["priority"] = json!("high");
+    let said = server.post(&tasks, &list(&[task("a"), bad])).await.refused(400);
+    assert!(said.starts_with("items[1]: ") && said.contains("priority"), "{said}");
+    let said = server.post(&tasks, &list(&[task("a"), task("not a name")])).await.refused(422);
+    assert!(said.starts_with("items[1]: "), "{said}");
+    let said = server.post(&tasks, &list(&[task("a"), task("there")])).await.refused(409);
+    assert!(said.contains("\"there\" already exists"), "{said}");
+    let said = server.post(&tasks, &list(&[task("a"), task("a")])).await.refused(400);
+    assert_eq!(said, "items: \"a\" is there twice");
+    let said = server.post(&tasks, &list(&vec![task("a"); 1001])).await.refused(413);
+    assert_eq!(said, "the list has 1001 items; at most 1000 are taken at once");
+    let dry = format!("{tasks}?dryRun=All");
+    assert_eq!(server.post(&dry, &list(&[task("a")])).await.good()["items"].as_array().unwrap().len(), 1);
+    server.post(&dry, &list(&[task("a"), task("there")])).await.refused(409);
+    assert_eq!(names(&server.get(&tasks).await.good()), ["there"]);
+    // Lists of anything else are not taken.
+    let other = json!({"apiVersion": "muster.dev/v1alpha1", "kind": "ApplicationList", "items": []});
+    server.post(&path("applications"), &other).await.refused(400);
+    // A task may speak of lists.
+    let mut speaks = task("speaks");
+    speaks["metadata"]["annotations"] = json!({"about": "TaskList"});
+    assert_eq!(name(&server.post(&tasks, &speaks).await.good()), "speaks");
+}
+
 #[tokio::test]
 async fn generated_names_never_collide() {
     let server = Server::start().await;
