@@ -127,7 +127,7 @@ mod tests {
         let sizes = |members: &[Member<'_>]| -> Vec<usize> {
             parts(&template, members).iter().map(|part| part.len()).collect()
         };
-        assert_eq!(sizes(&[]), []);
+        assert!(sizes(&[]).is_empty());
         assert_eq!(sizes(&vec![member(1); 300]), [128, 128, 44]);
         assert_eq!(sizes(&vec![member(100 << 10); 5]), [2, 2, 1]);
         assert_eq!(sizes(&[member(1), member(1 << 20), member(1)]), [1, 1, 1]);

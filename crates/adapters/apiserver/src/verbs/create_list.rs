@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use hyper::{HeaderMap, StatusCode};
 use memchr::memmem;
-use muster_ports::store::{Batch, CommitError, Key, Precondition, Write};
+use muster_ports::store::{Batch, CommitError, Key, Precondition, Stored, Write};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -104,7 +104,7 @@ pub async fn create_list(
     match call.api.store.commit(Batch { checks, writes }).await {
         Ok(committed) => {
             let revision = committed.objects.last().map(|last| last.revision.to_string()).unwrap_or_default();
-            show(call, committed.objects.iter().map(|stored| stored.json()), &revision)
+            show(call, committed.objects.iter().map(Stored::json), &revision)
         }
         Err(CommitError::Conflict { key, expected: Precondition::Exists, .. }) => {
             let why = format!("{key}, which it needs, was deleted meanwhile");
