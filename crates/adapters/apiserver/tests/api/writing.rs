@@ -65,7 +65,7 @@ async fn a_list_of_tasks_is_stored_at_once_and_answered_as_it_is_stored() {
     let made = made.json();
     assert_eq!((&made["kind"], made["items"].as_array().unwrap().len()), (&json!("TaskList"), 3));
     for item in made["items"].as_array().unwrap() {
-        assert_eq!(server.get(&named("tasks", &name(item))).await.good(), *item);
+        assert_eq!(server.get(&named("tasks", name(item))).await.good(), *item);
         assert_eq!(item["status"], json!({"createUser": "admin"}));
     }
     assert!(name(&made["items"][2]).starts_with("made-"));
