@@ -11,6 +11,9 @@ use muster_types::{State, Task};
 
 use crate::files::Order;
 
+/// Bytes that most tasks take as JSON.
+const USUAL_SIZE: usize = 1536;
+
 /// What is to be done once a change is committed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
@@ -144,7 +147,8 @@ impl Edit {
             return Some(Write::Delete { key, expect });
         }
         self.task.metadata.resource_version.clear();
-        let json = serde_json::to_vec(&self.task).ok()?;
+        let mut json = Vec::with_capacity(USUAL_SIZE);
+        serde_json::to_writer(&mut json, &self.task).ok()?;
         let draft = Draft::of_object(json)?;
         Some(Write::Put { key, expect, draft })
     }

@@ -47,49 +47,48 @@ impl TaskTracer {
     /// An attempt ended that ran from one time to another.
     pub fn ended(&self, task: &Task, ran: (Millis, Millis)) {
         let Some(attempt) = task.status.attempts.last() else { return };
-        let is_bad = attempt.exit_code != Some(0);
-        let mut attributes = vec![("muster.attempt", attempt.number.to_string())];
-        attributes.extend(attempt.runtime.map(|runtime| ("muster.runtime", runtime.to_string())));
-        attributes.extend(attempt.exit_code.map(|code| ("process.exit_code", code.to_string())));
-        attributes.extend((!attempt.robot.is_empty()).then(|| ("muster.robot", attempt.robot.clone())));
-        let error = is_bad.then(|| attempt.reason.clone());
-        self.record(task, |context| Span {
-            id: context.attempt(attempt.number),
-            parent: Some(context.span),
-            name: "attempt".to_owned(),
-            start: ran.0,
-            end: ran.1,
-            attributes,
-            error,
-            ..blank(context)
+        self.record(task, |context| {
+            let mut attributes = vec![("muster.attempt", attempt.number.to_string())];
+            attributes.extend(attempt.runtime.map(|runtime| ("muster.runtime", runtime.to_string())));
+            attributes.extend(attempt.exit_code.map(|code| ("process.exit_code", code.to_string())));
+            attributes.extend((!attempt.robot.is_empty()).then(|| ("muster.robot", attempt.robot.clone())));
+            Span {
+                id: context.attempt(attempt.number),
+                parent: Some(context.span),
+                name: "attempt".to_owned(),
+                start: ran.0,
+                end: ran.1,
+                attributes,
+                error: (attempt.exit_code != Some(0)).then(|| attempt.reason.clone()),
+                ..blank(context)
+            }
         });
     }
 
     /// A task ended.
     pub fn over(&self, task: &Task, now: Millis) {
-        let made =
-            parse_uid(&task.metadata.uid).and_then(|uid| i64::try_from(uid >> 80).ok()).unwrap_or(now.0);
-        let (metadata, state) = (&task.metadata, state_of(task));
-        let attributes = [
-            ("muster.task", metadata.name.clone()),
-            ("muster.namespace", metadata.namespace.clone()),
-            ("muster.uid", metadata.uid.clone()),
-            ("muster.state", state.to_string()),
-            ("muster.kind", task.spec.kind.clone()),
-            ("muster.addon", task.spec.addon.clone()),
-            ("muster.attempts", task.status.attempt.to_string()),
-        ];
-        let attributes = attributes.into_iter().filter(|(_, value)| !value.is_empty()).collect();
-        let error = (state == State::Failed).then(|| task.status.message.clone());
-        self.record(task, |context| Span {
-            id: context.span,
-            parent: context.parent,
-            name: format!("task {}", metadata.name),
-            start: Millis(made.min(now.0)),
-            end: now,
-            attributes,
-            error,
-            ..blank(context)
+        self.record(task, |context| {
+            let (metadata, state) = (&task.metadata, state_of(task));
+            let made = parse_uid(&metadata.uid).and_then(|uid| i64::try_from(uid >> 80).ok());
+            let attributes = [
+                ("muster.task", metadata.name.clone()),
+                ("muster.namespace", metadata.namespace.clone()),
+                ("muster.uid", metadata.uid.clone()),
+                ("muster.state", state.to_string()),
+                ("muster.kind", task.spec.kind.clone()),
+                ("muster.addon", task.spec.addon.clone()),
+                ("muster.attempts", task.status.attempt.to_string()),
+            ];
+            Span {
+                id: context.span,
+                parent: context.parent,
+                name: format!("task {}", metadata.name),
+                start: Millis(made.unwrap_or(now.0).min(now.0)),
+                end: now,
+                attributes: attributes.into_iter().filter(|(_, value)| !value.is_empty()).collect(),
+                error: (state == State::Failed).then(|| task.status.message.clone()),
+                ..blank(context)
+            }
         });
     }
 

@@ -9,6 +9,7 @@
 //! they need not know of each other.
 
 use std::ffi::OsStr;
+use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +17,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, StatxFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir, RenameFlags, StatxFlags};
 use rustix::io::Errno;
 
 use crate::attempt_dir::{LOGS, WORK};
@@ -30,6 +31,8 @@ const MAX_SPARES: usize = 4096;
 const COUNT_EVERY: usize = 256;
 /// Before the next look into a room that was empty.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// Bytes of entries that are read at once; more than the longest one takes.
+const READ_AT_ONCE: usize = 2048;
 const PRIVATE_DIRECTORY: u32 = 0o40_700;
 
 /// Where an executor finds directories that can be used again.
@@ -82,7 +85,9 @@ impl Filling {
         if moves.is_multiple_of(COUNT_EVERY) {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let spares = rustix::fs::openat(root, ROOM, flags, Mode::empty());
-            let count = spares.and_then(|spares| Ok(entries(&spares)?.len())).unwrap_or(0);
+            let mut count = 0;
+            // Without a room, nothing is in it.
+            spares.and_then(|spares| each_entry(&spares, |_| count += 1)).ok();
             self.found.store(count, Ordering::Relaxed);
         }
         if self.found.load(Ordering::Relaxed) + moves % COUNT_EVERY >= MAX_SPARES {
@@ -97,16 +102,21 @@ pub(crate) fn clean(root: BorrowedFd<'_>, name: &Path) -> Result<bool, Errno> {
     // Looking is not to be written down: each time would be one more change for the file system to keep.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOATIME;
     let attempt = rustix::fs::openat(root, name, flags, Mode::empty())?;
-    let parts = entries(&attempt)?;
-    let only_ours = parts.iter().all(|part| part == WORK || part == LOGS);
+    let (mut has_logs, mut only_ours) = (false, true);
+    each_entry(&attempt, |part| {
+        has_logs |= part == LOGS;
+        only_ours &= part == WORK || part == LOGS;
+    })?;
     if !only_ours || !is_private(&attempt)? || !is_untouched(attempt.as_fd(), Path::new(WORK))? {
         return Ok(false);
     }
     let work = rustix::fs::openat(&attempt, WORK, flags, Mode::empty())?;
-    if !entries(&work)?.is_empty() {
+    let mut is_empty = true;
+    each_entry(&work, |_| is_empty = false)?;
+    if !is_empty {
         return Ok(false);
     }
-    if parts.iter().any(|part| part == LOGS) {
+    if has_logs {
         let logs = rustix::fs::openat(&attempt, LOGS, flags, Mode::empty())?;
         if !is_private(&logs)? {
             return Ok(false);
@@ -146,20 +156,23 @@ fn is_private(directory: &OwnedFd) -> Result<bool, Errno> {
 fn list(room: &Path) -> Result<Vec<PathBuf>, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = rustix::fs::open(room, flags, Mode::empty())?;
-    Ok(entries(&directory)?.into_iter().map(|name| room.join(name)).collect())
+    let mut names = Vec::new();
+    each_entry(&directory, |name| names.push(room.join(name)))?;
+    Ok(names)
 }
 
-/// The names in a directory.
-fn entries(directory: &OwnedFd) -> Result<Vec<PathBuf>, Errno> {
-    let mut names = Vec::new();
-    for entry in Dir::read_from(directory)? {
+/// Tells the names in a directory that was just opened.
+fn each_entry(directory: &OwnedFd, mut tell: impl FnMut(&OsStr)) -> Result<(), Errno> {
+    let mut buffer = [MaybeUninit::uninit(); READ_AT_ONCE];
+    let mut entries = RawDir::new(directory, &mut buffer);
+    while let Some(entry) = entries.next() {
         let entry = entry?;
         let name = entry.file_name();
         if name != c"." && name != c".." {
-            names.push(PathBuf::from(OsStr::from_bytes(name.to_bytes())));
+            tell(OsStr::from_bytes(name.to_bytes()));
         }
     }
-    Ok(names)
+    Ok(())
 }
 
 #[cfg(test)]

@@ -31,10 +31,13 @@ use crate::start_failure::{Refusal, StartFailure, check};
 const MOST_THREADS: usize = 16;
 /// What ends within this is seen through.
 const LINGER: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+/// Its output is closed within this, unless something that it left behind has it still. A program that another thread is just starting
+/// has a copy of everything for a moment.
+const CLOSES: Timespec = Timespec { tv_sec: 0, tv_nsec: 300_000 };
 /// After one that took longer, so many are not waited for.
 const DOUBTS: u32 = 16;
 /// The executor hears of so many that ended at a time, while there are more to start.
-const TOLD_AT_ONCE: usize = 8;
+const TOLD_AT_ONCE: usize = 16;
 
 /// An attempt that a thread took from the queue.
 #[derive(Debug)]
@@ -236,8 +239,8 @@ impl Starter {
     }
 }
 
-/// Whether nobody writes to a pipe any more and nothing is in it.
+/// Whether nobody writes to a pipe any more, or soon, and nothing is in it.
 fn is_closed_and_empty(output: &OwnedFd) -> bool {
     let mut fds = [PollFd::new(output, PollFlags::IN)];
-    matches!(poll(&mut fds, Some(&Timespec::default())), Ok(1)) && fds[0].revents() == PollFlags::HUP
+    matches!(poll(&mut fds, Some(&CLOSES)), Ok(1)) && fds[0].revents() == PollFlags::HUP
 }

@@ -1,6 +1,6 @@
 //! Seeing every change of some tasks, from how they are now.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use muster_client::client::{Form, PageRequest, Selectors};
@@ -64,7 +64,7 @@ impl<'a> Tracking<'a> {
         &self,
         mut see: impl FnMut(Seen<'_>) -> anyhow::Result<ControlFlow<()>>,
     ) -> anyhow::Result<()> {
-        let mut alive = BTreeSet::new();
+        let mut alive = HashSet::new();
         match self.list(&mut alive, &mut see).await? {
             None => Ok(()),
             Some(revision) => self.follow(revision, alive, Depth::Whole, see).await,
@@ -77,13 +77,13 @@ impl<'a> Tracking<'a> {
         revision: String,
         see: impl FnMut(Seen<'_>) -> anyhow::Result<ControlFlow<()>>,
     ) -> anyhow::Result<()> {
-        self.follow(revision, BTreeSet::new(), Depth::Outline, see).await
+        self.follow(revision, HashSet::new(), Depth::Outline, see).await
     }
 
     async fn follow(
         &self,
         revision: String,
-        mut alive: BTreeSet<String>,
+        mut alive: HashSet<String>,
         depth: Depth,
         mut see: impl FnMut(Seen<'_>) -> anyhow::Result<ControlFlow<()>>,
     ) -> anyhow::Result<()> {
@@ -94,7 +94,9 @@ impl<'a> Tracking<'a> {
         loop {
             let seen = match follow.next().await? {
                 News::Changed(Change::Present, task) => {
-                    alive.insert(name_of(&task).to_owned());
+                    if !alive.contains(name_of(&task)) {
+                        alive.insert(name_of(&task).to_owned());
+                    }
                     see(Seen::Task(&task))?
                 }
                 News::Changed(Change::Deleted, task) => {
@@ -123,7 +125,7 @@ impl<'a> Tracking<'a> {
     /// Shows all there are, and that those are gone which are not. `None` if that was enough.
     async fn list(
         &self,
-        alive: &mut BTreeSet<String>,
+        alive: &mut HashSet<String>,
         see: &mut impl FnMut(Seen<'_>) -> anyhow::Result<ControlFlow<()>>,
     ) -> anyhow::Result<Option<String>> {
         let before = std::mem::take(alive);

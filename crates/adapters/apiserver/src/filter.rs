@@ -1,6 +1,5 @@
 //! Which objects of a kind a client wants to see.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -8,6 +7,7 @@ use muster_ports::store::Stored;
 use muster_types::field_selector::{FieldOperator, FieldSelector};
 use muster_types::label_selector::LabelSelector;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::kind::{Input, Kind};
 use crate::options::Options;
@@ -25,10 +25,11 @@ pub struct Filter {
     needs_object: bool,
 }
 
+/// The labels as they are written.
 #[derive(Deserialize)]
-struct Labels<'a> {
+struct Labelled<'a> {
     #[serde(borrow, default)]
-    labels: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
+    labels: Option<&'a RawValue>,
 }
 
 impl Filter {
@@ -68,9 +69,22 @@ impl Filter {
             && (self.labels.is_everything() || self.labels_match(stored))
     }
 
+    /// Did an object pass before a change, and does it after?
+    pub fn passes_around(&self, previous: &Stored, object: &Stored) -> (bool, bool) {
+        // Labels seldom change, and comparing them is much less than reading them.
+        let are_alike = || self.labels.is_everything() || labels(previous) == labels(object);
+        if self.fields.is_everything() && are_alike() {
+            let passes = self.passes(object);
+            return (passes, passes);
+        }
+        (self.passes(previous), self.passes(object))
+    }
+
     fn labels_match(&self, stored: &Stored) -> bool {
-        let Some(Labels { labels }) = stored.metadata() else { return false };
-        self.labels.matches_with(|key| labels.get(key).map(AsRef::as_ref))
+        let Some(labels) = labels(stored) else { return self.labels.matches_with(|_| None) };
+        // What a label may be needs no escapes.
+        let read: Result<BTreeMap<&str, &str>, _> = serde_json::from_str(labels);
+        read.is_ok_and(|labels| self.labels.matches_with(|key| labels.get(key).copied()))
     }
 
     fn fields_match(&self, stored: &Stored) -> bool {
@@ -89,4 +103,8 @@ impl Filter {
                 == (requirement.operator == FieldOperator::Equals)
         })
     }
+}
+
+fn labels(stored: &Stored) -> Option<&str> {
+    stored.metadata::<Labelled<'_>>().and_then(|metadata| metadata.labels).map(RawValue::get)
 }

@@ -42,8 +42,11 @@ impl Shows for Filter {
     }
 
     fn show_change(&self, change: &Change, out: &mut dyn FnMut(&'static str, &[u8])) {
-        let before = change.previous.as_ref().is_some_and(|previous| self.passes(previous));
-        let after = !change.deleted && self.passes(&change.object);
+        let (before, after) = match &change.previous {
+            None => (false, !change.deleted && self.passes(&change.object)),
+            Some(previous) if change.deleted => (self.passes(previous), false),
+            Some(previous) => self.passes_around(previous, &change.object),
+        };
         match (before, after) {
             (false, true) => out("ADDED", change.object.json()),
             (true, true) => out("MODIFIED", change.object.json()),

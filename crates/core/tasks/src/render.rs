@@ -423,7 +423,17 @@ fn join_env(
     let injected = injected.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
     let index = order.index.map(|index| ("MUSTER_INDEX".to_owned(), index.to_string()));
     let all = order.base_env.iter().cloned().chain(own).chain(from_extensions).chain(injected).chain(index);
-    all.collect::<BTreeMap<_, _>>().into_iter().collect()
+    let mut all: Vec<_> = all.collect();
+    all.sort_by(|(one, _), (other, _)| one.cmp(other));
+    // Of those with one name, the last one counts.
+    all.dedup_by(|later, kept| {
+        let is_same = later.0 == kept.0;
+        if is_same {
+            std::mem::swap(later, kept);
+        }
+        is_same
+    });
+    all
 }
 
 /// What the attempt is given in total: what the task says, or else the sum of its containers if every one of them says
