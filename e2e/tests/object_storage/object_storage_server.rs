@@ -138,7 +138,7 @@ fn an_installation_moves_from_a_directory_to_a_bucket_with_its_files_and_back() 
     let from = format!("sqlite:{}", server.data().join("muster.db").display());
     let text = files.display().to_string();
     let said = copy(&["--from", &from, "--to", &store, "--files-from", &text, "--files-to", &bucket]);
-    assert!(said.contains("1 files of 13 bytes copied") && said.contains("rows copied"), "{said}");
+    assert!(said.contains("1 file of 13 bytes copied") && said.contains("rows copied"), "{said}");
 
     let shared = start(&storage, &store, &bucket);
     let moved = shared.http().get(&format!("{TASKS}/moved/log"));
@@ -149,7 +149,7 @@ fn an_installation_moves_from_a_directory_to_a_bucket_with_its_files_and_back() 
     let (file, back) = (format!("sqlite:{}", home.path().join("b.db").display()), home.path().join("files"));
     let text = back.display().to_string();
     let said = copy(&["--from", &store, "--to", &file, "--files-from", &bucket, "--files-to", &text]);
-    assert!(said.contains("1 files of 13 bytes copied"), "{said}");
+    assert!(said.contains("1 file of 13 bytes copied"), "{said}");
     let kept = files_below(&back);
     assert_eq!(kept.len(), 1, "{kept:?}");
     assert_eq!(std::fs::read_to_string(&kept[0]).expect("it can be read"), "what it said\n");

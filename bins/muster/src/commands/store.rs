@@ -69,7 +69,8 @@ fn copy_all_files(from: &Path, to: &Path) -> anyhow::Result<()> {
     let CopiedFiles { files, bytes, found } =
         copied.context("the files were not copied; try again, it goes on where it was")?;
     let before = if found > 0 { format!(", {found} of them before") } else { String::new() };
-    streams::report(format!("{files} files of {bytes} bytes copied{before}"))?;
+    let word = if files == 1 { "file" } else { "files" };
+    streams::report(format!("{files} {word} of {bytes} bytes copied{before}"))?;
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream as StdStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command as Program, Stdio};
+use std::process::{Child, Command as Program, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use muster_exec::{Command, Decoder, Report, SHEPHERD_VARIABLE, WhenDeserted, encode, knock, shepherd_value};
@@ -31,6 +31,8 @@ pub(crate) enum SpawnError {
     Claim(#[from] ClaimError),
     #[error("cannot start the shepherd {program}: {source}")]
     Start { program: PathBuf, source: io::Error },
+    #[error("the shepherd {program} ended before it could take orders, with {status}")]
+    Ended { program: PathBuf, status: ExitStatus },
     #[error("cannot talk to the shepherd: {0}")]
     Talk(#[from] io::Error),
 }
@@ -63,7 +65,7 @@ impl ShepherdProcess {
     /// goes on otherwise.
     pub(crate) async fn wait(self) {
         let waited = tokio::task::spawn_blocking(move || match self.warden {
-            Some(warden) => wait_for_child(warden),
+            Some(warden) => wait_for_child(warden).map(|_| ()),
             None => Claim::wait_for_holder(&self.root, LAST_WAIT).map_err(io::Error::other),
         });
         if let Err(error) = waited.await.map_err(io::Error::other).flatten() {
@@ -72,7 +74,7 @@ impl ShepherdProcess {
     }
 }
 
-fn wait_for_child(mut warden: Child) -> io::Result<()> {
+fn wait_for_child(mut warden: Child) -> io::Result<ExitStatus> {
     let ended = pidfd_open(Pid::from_child(&warden), PidfdFlags::empty())?;
     let timeout = Timespec::try_from(LAST_WAIT).ok();
     let mut fds = [PollFd::new(&ended, PollFlags::IN)];
@@ -80,7 +82,7 @@ fn wait_for_child(mut warden: Child) -> io::Result<()> {
         tracing::error!("the shepherd does not end; killing it");
         warden.kill()?;
     }
-    warden.wait().map(|_| ())
+    warden.wait()
 }
 
 fn meet(settings: &Settings) -> Result<(ShepherdProcess, StdStream, u32), SpawnError> {
@@ -125,8 +127,16 @@ fn start(claim: &Claim, settings: &Settings) -> Result<(ShepherdProcess, StdStre
         }
         Err(error) => {
             drop(ours);
-            wait_for_child(warden)?;
-            Err(error.into())
+            let status = wait_for_child(warden)?;
+            let has_hung_up = matches!(
+                error.kind(),
+                io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+            );
+            Err(if has_hung_up {
+                SpawnError::Ended { program: settings.program.clone(), status }
+            } else {
+                error.into()
+            })
         }
     }
 }

@@ -21,7 +21,7 @@
 //! Macros `${seq:8000}` are replaced in the command from its second element on, in args and in the values of 2, container
 //! by container, in this order; see [`muster_expr::sequence`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 

@@ -119,16 +119,22 @@ async fn what_cannot_be_started_is_said_with_its_reason() {
 
 #[tokio::test]
 async fn without_a_shepherd_attempts_fail_to_start_and_may_be_tried_again() {
-    let temp = tempdir().expect("a test needs it");
-    let program = Settings { program: "/no/such/program".into(), ..settings(temp.path()) };
-    let mut yard = Yard::with(program);
-    yard.start("t", "exit 0");
-    yard.until_idle().await;
-    let [Observation::StartFailed { reason, message, transient: true }] = yard.observations("t")[..] else {
-        panic!("{:?}", yard.seen)
-    };
-    assert_eq!(reason, "NoShepherd");
-    assert!(message.contains("/no/such/program"), "{message}");
+    let cases = [
+        ("/no/such/program", "cannot start the shepherd /no/such/program: "),
+        ("/bin/false", "the shepherd /bin/false ended before it could take orders, with exit status: 1"),
+    ];
+    for (program, said) in cases {
+        let temp = tempdir().expect("a test needs it");
+        let mut yard = Yard::with(Settings { program: program.into(), ..settings(temp.path()) });
+        yard.start("t", "exit 0");
+        yard.until_idle().await;
+        let [Observation::StartFailed { reason, message, transient: true }] = yard.observations("t")[..]
+        else {
+            panic!("{:?}", yard.seen)
+        };
+        assert_eq!(reason, "NoShepherd");
+        assert!(message.contains(said), "{message}");
+    }
 }
 
 #[tokio::test]
