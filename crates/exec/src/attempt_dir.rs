@@ -158,16 +158,17 @@ impl AttemptDirs {
         Ok(work)
     }
 
-    /// The same, with the directory of an attempt that has ended and is not needed any more, if that is as good as new. None if it is
-    /// not; it is then as it was.
+    /// Whether an attempt that has ended left nothing in its directory.
+    pub(crate) fn is_as_good_as_new(&self, ended: &Handle) -> bool {
+        let is_clean = |name: String| Ok(clean(open_dir(CWD, &self.root)?.as_fd(), Path::new(&name))?);
+        checked_name(ended).and_then(is_clean).unwrap_or(false)
+    }
+
+    /// The same as [`AttemptDirs::create`], with a directory that is not needed any more and is as good as new. None if it is gone.
     pub(crate) fn reuse(&self, ended: &Handle, handle: &Handle) -> Result<Option<PathBuf>, DirError> {
-        let (from, to) = (checked_name(ended)?, checked_name(handle)?);
-        let root = open_dir(CWD, &self.root)?;
-        if !matches!(clean(root.as_fd(), Path::new(&from)), Ok(true)) {
-            return Ok(None);
-        }
-        match rustix::fs::renameat_with(&root, &from, &root, &to, RenameFlags::NOREPLACE) {
-            Ok(()) => Ok(Some(self.root.join(to).join(WORK))),
+        let (from, to) = (self.root.join(checked_name(ended)?), self.root.join(checked_name(handle)?));
+        match rustix::fs::renameat_with(CWD, &from, CWD, &to, RenameFlags::NOREPLACE) {
+            Ok(()) => Ok(Some(to.join(WORK))),
             Err(Errno::EXIST) => Err(DirError::Exists),
             // Somebody tidied up, or this file system cannot do it.
             Err(_) => Ok(None),
@@ -263,8 +264,9 @@ mod tests {
         assert_eq!(dirs.stored().unwrap(), [handle("b")]);
         dirs.create(&handle("c"), &spares).unwrap();
         assert!(matches!(dirs.reuse(&handle("b"), &handle("c")), Err(DirError::Exists)));
+        assert!(dirs.is_as_good_as_new(&handle("b")));
         fs::write(dirs.root().join("b-2/work/file"), "x").unwrap();
-        assert_eq!(dirs.reuse(&handle("b"), &handle("d")).unwrap(), None);
+        assert!(!dirs.is_as_good_as_new(&handle("b")) && !dirs.is_as_good_as_new(&handle("gone")));
         assert_eq!(dirs.reuse(&handle("gone"), &handle("d")).unwrap(), None);
         assert!(dirs.exists(&handle("b")) && dirs.exists(&handle("c")) && !dirs.exists(&handle("d")));
     }

@@ -3,9 +3,9 @@
 //! Whoever starts a program waits until it has become that program, which takes longer than everything else that is done about
 //! a short attempt. With threads for it, one attempt ends or writes while the next is being started.
 //!
-//! Where there is a thread for each slot, it also waits for the end of what it started, for a moment, and starts the next at once. The
-//! executor hears of several such attempts at a time. Those that take longer are followed by the executor alone. One that said nothing
-//! and left nothing needs its directory no more, and the next one gets it.
+//! Where there is a thread for each slot, it also waits for the end of what it started, for a moment, and starts the next at once. What
+//! the one before left is looked at while the next one runs, and the executor hears of several such attempts at a time. Those that take
+//! longer are followed by the executor alone. One that said nothing and left nothing needs its directory no more: another one gets it.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -94,12 +94,14 @@ impl Spawner {
                 shop: shop.clone(),
                 told: told.clone(),
                 bell: spawner.bell.clone(),
+                untold: 0,
                 lingers: slots == Some(count),
                 doubts: 0,
+                ended: None,
                 empty: None,
                 programs: FoundPrograms::default(),
             };
-            let work = move || starter.work();
+            let work = move || starter.work().unwrap_or_default();
             spawner.threads.push(thread::Builder::new().name("spawner".into()).spawn(work)?);
         }
         Ok(spawner)
@@ -140,44 +142,86 @@ struct Starter {
     shop: Arc<Shop>,
     told: mpsc::Sender<Begun>,
     bell: Arc<OwnedFd>,
+    /// How many the executor was told of since it was rung for.
+    untold: usize,
     lingers: bool,
     /// How many more are not waited for.
     doubts: u32,
-    /// The last one, if it said nothing: its directory may be as good as new.
+    /// The last one, if nobody has looked at what it left.
+    ended: Option<Ended>,
+    /// The one before it, or an older one, if its directory is as good as new.
     empty: Option<Handle>,
     programs: FoundPrograms,
 }
 
+/// One that was seen through. Its slot is free.
+struct Ended {
+    launch: Launch,
+    spawned: Spawned,
+    since: Moment,
+    start_ticks: u64,
+    at: Moment,
+}
+
+/// The executor is gone.
+struct Deserted;
+
 impl Starter {
-    fn work(&mut self) {
-        let (mut untold, mut gives_back) = (0, false);
+    fn work(&mut self) -> Result<(), Deserted> {
         loop {
-            let next = self.shop.queue.take_plain(gives_back).or_else(|| {
-                self.ring(&mut untold);
-                self.shop.queue.wait_plain()
-            });
-            let Some(launch) = next else { return };
+            let mut next = self.shop.queue.take_plain(self.ended.is_some());
+            if next.is_none() {
+                self.look_at_ended()?;
+                self.ring();
+                next = self.shop.queue.wait_plain();
+            }
+            let Some(launch) = next else { return Ok(()) };
             // Somebody waits for an answer, whatever happens.
-            let outcome = catch_unwind(AssertUnwindSafe(|| self.start(&launch))).unwrap_or_else(|_| {
+            let started = catch_unwind(AssertUnwindSafe(|| self.start(&launch)));
+            // What the one before left is looked at while this one runs.
+            self.look_at_ended()?;
+            let outcome = started.unwrap_or_else(|_| {
                 let panicked = io::Error::other("it panicked");
                 Outcome::Refused(Refusal::Failed(StartFailure::of_resources("start the program", &panicked)))
             });
-            gives_back = matches!(outcome, Outcome::Ended { .. });
-            if matches!(outcome, Outcome::Ended { silent: true, .. }) && self.shop.reuses {
-                self.empty = Some(launch.handle.clone());
-            }
-            if self.told.send(Begun { launch, outcome }).is_err() {
-                return;
-            }
-            untold += 1;
-            if !gives_back || untold >= TOLD_AT_ONCE {
-                self.ring(&mut untold);
+            match outcome {
+                Outcome::Runs { spawned, since, start_ticks } => match self.linger(&spawned) {
+                    Some(at) => self.ended = Some(Ended { launch, spawned, since, start_ticks, at }),
+                    None => self.tell(launch, Outcome::Runs { spawned, since, start_ticks })?,
+                },
+                outcome => self.tell(launch, outcome)?,
             }
         }
     }
 
-    fn ring(&self, untold: &mut usize) {
-        if std::mem::take(untold) > 0 {
+    /// Tells of the one that ended last, and keeps its directory for another if it left nothing there.
+    fn look_at_ended(&mut self) -> Result<(), Deserted> {
+        let Some(Ended { launch, spawned, since, start_ticks, at }) = self.ended.take() else {
+            return Ok(());
+        };
+        let silent = is_closed_and_empty(&spawned.output);
+        if silent
+            && self.shop.reuses
+            && self.empty.is_none()
+            && self.shop.dirs.is_as_good_as_new(&launch.handle)
+        {
+            self.empty = Some(launch.handle.clone());
+        }
+        self.tell(launch, Outcome::Ended { spawned, since, start_ticks, at, silent })
+    }
+
+    fn tell(&mut self, launch: Launch, outcome: Outcome) -> Result<(), Deserted> {
+        let can_wait = matches!(outcome, Outcome::Ended { .. });
+        self.told.send(Begun { launch, outcome }).map_err(|_| Deserted)?;
+        self.untold += 1;
+        if !can_wait || self.untold >= TOLD_AT_ONCE {
+            self.ring();
+        }
+        Ok(())
+    }
+
+    fn ring(&mut self) {
+        if std::mem::take(&mut self.untold) > 0 {
             rustix::io::write(&*self.bell, &1_u64.to_ne_bytes()).ok();
         }
     }
@@ -209,14 +253,7 @@ impl Starter {
             self.programs.forget();
             return Outcome::NotSpawned { work };
         };
-        let since = Moment::now();
-        match self.linger(&spawned) {
-            None => Outcome::Runs { spawned, since, start_ticks },
-            Some(at) => {
-                let silent = is_closed_and_empty(&spawned.output);
-                Outcome::Ended { spawned, since, start_ticks, at, silent }
-            }
-        }
+        Outcome::Runs { spawned, since: Moment::now(), start_ticks }
     }
 
     /// Waits for the end of a program, if it is likely to come soon.
