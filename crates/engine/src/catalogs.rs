@@ -7,7 +7,7 @@ use muster_tasks::kinds::KindGraph;
 use muster_tasks::select::{Catalog, SelectError, Selection};
 use muster_types::application::Tag;
 use muster_types::task_kind::Require;
-use muster_types::{Addon, Application, Extension, Object, Resource, Task, TaskKind};
+use muster_types::{Addon, Application, Extension, JsonText, Task, TaskKind};
 
 /// The catalogs of all namespaces.
 #[derive(Debug, Default)]
@@ -94,9 +94,6 @@ impl Catalogs {
     }
 }
 
-fn read<T: IsObject>(json: &[u8], gone: bool) -> Option<T> {
-    if gone { None } else { serde_json::from_slice(json).ok() }
+fn read<T: JsonText>(json: &[u8], gone: bool) -> Option<T> {
+    if gone { None } else { T::from_json(json).ok() }
 }
-
-trait IsObject: serde::de::DeserializeOwned {}
-impl<S: Resource> IsObject for Object<S> {}

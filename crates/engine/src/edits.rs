@@ -7,12 +7,9 @@ use std::time::Duration;
 use muster_ports::runtime::{Handle, Launch};
 use muster_ports::store::{Draft, Key, Precondition, ResourceName, Revision, Store, Write};
 use muster_tasks::view::state_of;
-use muster_types::{State, Task};
+use muster_types::{JsonText, State, Task};
 
 use crate::files::Order;
-
-/// Bytes that most tasks take as JSON.
-const USUAL_SIZE: usize = 1536;
 
 /// What is to be done once a change is committed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +77,7 @@ impl Edits {
             let stored = self.store.get(&key)?;
             let task = match held {
                 Some((revision, task)) if revision == stored.revision => task,
-                _ => match serde_json::from_slice::<Task>(stored.json()) {
+                _ => match Task::from_json(stored.json()) {
                     Ok(task) => task,
                     Err(error) => {
                         tracing::error!(%key, %error, "a stored task cannot be read; it is left alone");
@@ -147,9 +144,7 @@ impl Edit {
             return Some(Write::Delete { key, expect });
         }
         self.task.metadata.resource_version.clear();
-        let mut json = Vec::with_capacity(USUAL_SIZE);
-        serde_json::to_writer(&mut json, &self.task).ok()?;
-        let draft = Draft::of_object(json)?;
+        let draft = Draft::of_object(self.task.to_json().ok()?)?;
         Some(Write::Put { key, expect, draft })
     }
 }

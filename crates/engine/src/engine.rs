@@ -32,10 +32,10 @@ use muster_tasks::progress::{self, highest_attempt};
 use muster_tasks::reap::{Life, Reap, retention};
 use muster_tasks::reconcile;
 use muster_tasks::view::{TaskView, parse_uid, state_of};
-use muster_types::Task;
 use muster_types::explanation::Explanation;
 use muster_types::task::Runtime as RuntimeName;
 use muster_types::task_status::Stopping;
+use muster_types::{JsonText, Task};
 use serde::Deserialize;
 
 use crate::ahead::Pace;
@@ -517,7 +517,7 @@ fn stop_copy(edit: &mut Edit, settings: &Settings, copy: Handle) {
 }
 
 fn read(json: &[u8]) -> Option<Task> {
-    serde_json::from_slice(json).ok()
+    Task::from_json(json).ok()
 }
 
 fn handle_of(task: &Task) -> Handle {

@@ -14,8 +14,8 @@ use muster_ports::store::{
 };
 use muster_ports::telemetry::Telemetry;
 use muster_ports::telemetry::catalog::ROBOTS;
-use muster_types::Robot;
 use muster_types::robot_status::Phase;
+use muster_types::{JsonText, Robot};
 
 use crate::intake::Intake;
 use crate::wake::{self, Cycle};
@@ -89,7 +89,7 @@ impl Robots {
         self.due.clear();
         for stored in self.store.snapshot(&self.resource).range(None, None) {
             self.dirty.insert(stored.path.clone());
-            if let Ok(robot) = serde_json::from_slice::<Robot>(stored.json()) {
+            if let Ok(robot) = Robot::from_json(stored.json()) {
                 self.know(&stored.path, Some(Known { phase: robot.status.phase(), due: None }));
             }
         }
@@ -165,7 +165,7 @@ impl Robots {
     fn look_at(&mut self, path: &Arc<str>, second: i64) -> Option<Write> {
         let key = Key { resource: self.resource.clone(), path: path.clone() };
         let stored = self.store.get(&key)?;
-        let mut robot: Robot = match serde_json::from_slice(stored.json()) {
+        let mut robot: Robot = match Robot::from_json(stored.json()) {
             Ok(robot) => robot,
             Err(error) => {
                 tracing::error!(%key, %error, "a stored robot cannot be read; it is left alone");

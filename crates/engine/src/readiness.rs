@@ -3,7 +3,7 @@
 use muster_ports::clock::Millis;
 use muster_ports::store::{Batch, Change, Key, Precondition, Store, Write};
 use muster_types::condition::{Condition, set_condition};
-use muster_types::{Addon, Extension, Object, Resource};
+use muster_types::{Addon, Extension, JsonText, Object, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -60,7 +60,7 @@ where
     Object<S>: DeserializeOwned + Serialize,
 {
     let stored = store.get(key)?;
-    let mut object: Object<S> = serde_json::from_slice(stored.json()).ok()?;
+    let mut object: Object<S> = Object::<S>::from_json(stored.json()).ok()?;
     if !change(&mut object) {
         return None;
     }

@@ -28,7 +28,7 @@ use muster_ports::kube_jobs::KubeJobs;
 use muster_ports::publisher::Sinks;
 use muster_ports::store::{Change, Hold, ResourceName, Revision, Store, WatchError, WatchScope};
 use muster_ports::telemetry::Telemetry;
-use muster_types::EventSink;
+use muster_types::{EventSink, JsonText};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -127,7 +127,7 @@ pub async fn hold_for_another(store: Store, settings: Settings) {
 fn enabled(store: &Store) -> impl Iterator<Item = (EventSink, Cursor)> {
     let stored = store.snapshot(&ResourceName::new(SINKS));
     let sinks: Vec<EventSink> =
-        stored.range(None, None).filter_map(|stored| serde_json::from_slice(stored.json()).ok()).collect();
+        stored.range(None, None).filter_map(|stored| EventSink::from_json(stored.json()).ok()).collect();
     let told = sinks.into_iter().filter(|sink| !sink.spec.suspend).filter_map(|sink| {
         let cursor = Cursor::read(store, &sink.metadata.uid)?;
         Some((sink, cursor))
@@ -221,7 +221,7 @@ impl Relay {
     }
 
     fn tend(&mut self, path: &Arc<str>, json: &[u8], revision: Revision) {
-        let sink = match serde_json::from_slice::<EventSink>(json) {
+        let sink = match EventSink::from_json(json) {
             Ok(sink) => sink,
             Err(error) => {
                 tracing::error!(path = &**path, %error, "a stored sink cannot be read; it is left alone");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use muster_ports::blobs::{BlobKey, Blobs};
 use muster_ports::store::{ResourceName, Store, WatchError, WatchScope};
-use muster_types::KubeJob;
+use muster_types::{JsonText, KubeJob};
 
 /// Where KubeJobs are kept.
 const KUBE_JOBS: &str = "kubejobs.muster.dev";
@@ -17,7 +17,7 @@ pub async fn run(store: Store, blobs: Arc<dyn Blobs>) {
     loop {
         let resource = ResourceName::new(KUBE_JOBS);
         let snapshot = store.snapshot(&resource);
-        let uid = |json: &[u8]| serde_json::from_slice::<KubeJob>(json).ok().map(|job| job.metadata.uid);
+        let uid = |json: &[u8]| KubeJob::from_json(json).ok().map(|job| job.metadata.uid);
         let there: BTreeSet<String> =
             snapshot.range(None, None).filter_map(|stored| uid(stored.json())).collect();
         let all = blobs.clone();

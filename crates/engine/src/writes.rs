@@ -2,12 +2,12 @@
 
 use muster_ports::clock::Millis;
 use muster_ports::store::{Draft, Key, Precondition, Revision, Store, Stored, Write};
-use muster_types::{Object, Resource};
+use muster_types::{JsonText, Object, Resource};
 
 /// The write that stores an object.
 pub fn put<S: Resource>(key: Key, expect: Precondition, object: &mut Object<S>) -> Option<Write> {
     object.metadata.resource_version.clear();
-    let draft = Draft::of_object(serde_json::to_vec(object).ok()?)?;
+    let draft = Draft::of_object(object.to_json().ok()?)?;
     Some(Write::Put { key, expect, draft })
 }
 

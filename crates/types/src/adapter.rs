@@ -23,6 +23,8 @@ impl Resource for AdapterSpec {
     const ABOUT: &'static str = "Adapter sees to the managed resources of one type in its namespace. On each pulse it \
         reads its params, checks its preconditions, makes or reuses a Task (or applies a manifest, or calls a URL), and \
         reports the outcome on the resource.";
+
+    object_text!();
 }
 
 /// What an adapter does on a pulse, and how it reports.

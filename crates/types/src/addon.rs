@@ -18,6 +18,8 @@ impl Resource for AddonSpec {
     const NAMES: Names = Names::muster("Addon", "addons", "addon", &["maddon"]);
     const ABOUT: &'static str = "Addon is the program a Task runs. A task names it, or it is selected by the kind \
         of the task and the tags of its subject.";
+
+    object_text!();
 }
 
 /// What the addon runs and which tasks select it.

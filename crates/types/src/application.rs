@@ -16,6 +16,8 @@ impl Resource for ApplicationSpec {
     const NAMES: Names = Names::muster("Application", "applications", "application", &["mapp"]);
     const ABOUT: &'static str =
         "Application is something tasks are about. Its tags decide which addons and extensions are selected.";
+
+    object_text!();
 }
 
 /// What is known of the application.

@@ -28,6 +28,8 @@ impl Resource for EventSinkSpec {
     const ABOUT: &'static str = "EventSink sends a message about each transition of tasks and other objects to a \
         broker, a web hook or a file. A message is sent until it is confirmed, in order for each object, and always \
         under the same id.";
+
+    object_text!();
 }
 
 /// Where messages go, which, and how they look. In URLs and secrets, `${NAME}` is replaced by the server's environment

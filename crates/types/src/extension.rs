@@ -18,6 +18,8 @@ impl Resource for ExtensionSpec {
     const NAMES: Names = Names::muster("Extension", "extensions", "extension", &["mext"]);
     const ABOUT: &'static str = "Extension is a program that runs beside an Addon. A task names it, or it is \
         selected by the addon and the tags of the task's subject.";
+
+    object_text!();
 }
 
 /// What the extension runs and which tasks select it.

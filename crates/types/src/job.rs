@@ -23,6 +23,8 @@ impl Resource for JobSpec {
     const NAMES: Names = Names::muster("Job", "jobs", "job", &["mjob"]);
     const ABOUT: &'static str = "Job is a workflow: groups of Tasks, each started when the groups it depends on have \
         succeeded, failed or ended.";
+
+    object_text!();
 }
 
 /// The groups of the job and what they have in common.

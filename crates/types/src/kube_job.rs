@@ -20,6 +20,8 @@ impl Resource for KubeJobSpec {
     const NAMES: Names = Names::muster("KubeJob", "kubejobs", "kubejob", &["mkj"]);
     const ABOUT: &'static str = "KubeJob is what is kept of a Kubernetes Job that ended: the job as it was, and the logs of all \
         its pods. It is made by the responder before the job is deleted from its cluster.";
+
+    object_text!();
 }
 
 /// The job as it was.

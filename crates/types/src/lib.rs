@@ -9,6 +9,8 @@
 #![warn(missing_docs)]
 
 #[macro_use]
+pub mod json_text;
+#[macro_use]
 mod words;
 #[macro_use]
 pub mod task_group;
@@ -55,6 +57,7 @@ pub mod robot_status;
 pub mod schedule;
 pub mod schedule_status;
 pub mod schema;
+pub mod strict;
 pub mod task;
 pub mod task_kind;
 pub mod task_status;
@@ -75,6 +78,7 @@ pub use extension::Extension;
 pub use field_selector::FieldSelector;
 pub use human_duration::human_duration;
 pub use job::Job;
+pub use json_text::JsonText;
 pub use kube_job::KubeJob;
 pub use kube_job_view::{KubeJobEnd, KubeJobView};
 pub use kube_pod_view::KubePodView;

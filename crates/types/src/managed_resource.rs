@@ -48,6 +48,8 @@ pub struct ManagedResource {
     pub status: ManagedStatus,
 }
 
+crate::json_text!(ManagedResource);
+
 impl ManagedResource {
     /// A new object with a name, as a client would write it.
     pub fn new(kind: &str, namespace: &str, name: &str, spec: Value) -> Self {

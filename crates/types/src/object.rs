@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::decode_text::decode_text;
+use crate::json_text::JsonText;
 use crate::metadata::{Metadata, is_default, null_is_default};
 use crate::names::Names;
 
@@ -34,6 +35,12 @@ pub trait Resource:
     const NAMES: Names;
     /// One paragraph for `kubectl explain`.
     const ABOUT: &'static str;
+
+    /// Reads an object; use [`JsonText::read`]. `object_text!()` makes this and the next one.
+    fn read_object(json: &[u8]) -> serde_json::Result<(Object<Self>, Vec<usize>)>;
+
+    /// Writes an object; use [`JsonText::to_json`].
+    fn write_object(object: &Object<Self>) -> serde_json::Result<Vec<u8>>;
 }
 
 /// An object of the kind whose spec is `S`.
@@ -65,6 +72,16 @@ impl<S: Resource> Object<S> {
             spec,
             ..Self::default()
         }
+    }
+}
+
+impl<S: Resource> JsonText for Object<S> {
+    fn read(json: &[u8]) -> serde_json::Result<(Self, Vec<usize>)> {
+        S::read_object(json)
+    }
+
+    fn to_json(&self) -> serde_json::Result<Vec<u8>> {
+        S::write_object(self)
     }
 }
 

@@ -30,6 +30,8 @@ impl Resource for ResourceTypeSpec {
     const ABOUT: &'static str = "ResourceType declares a kind of managed resources, which is then served in the group \
         resources.muster.dev. Adapters bring its resources to what their specs say and report how they stand. The \
         name of a ResourceType is the plural of its kind.";
+
+    object_text!();
 }
 
 /// What the kind is called, what its specs look like, and which adapters see to it.

@@ -21,6 +21,8 @@ impl Resource for RobotSpec {
     const ABOUT: &'static str = "Robot is a machine of the fleet. It joins by itself with a join token, says that it is \
         alive every 30 seconds, and runs the attempts it is given. It is Offline when nothing was heard of it for five \
         minutes; its tasks then get a new attempt elsewhere.";
+
+    object_text!();
 }
 
 /// Which robot it is and what it is given.

@@ -20,6 +20,8 @@ impl Resource for ScheduleSpec {
     const NAMES: Names = Names::muster("Schedule", "schedules", "schedule", &["msched"]);
     const ABOUT: &'static str = "Schedule makes a Task or a Job at given times, or when other work ends. Each \
         occurrence is made at most once, under a name derived from its time.";
+
+    object_text!();
 }
 
 /// What is made, and when.

@@ -26,6 +26,8 @@ impl Resource for TaskSpec {
     const ABOUT: &'static str = "Task is a unit of work that ends. It waits for its turn in one queue with all \
         others, runs as one or more attempts in a process, a pod or on a robot, and ends as Succeeded, Failed or \
         Canceled.";
+
+    object_text!();
 }
 
 impl Task {

@@ -26,6 +26,8 @@ impl Resource for TaskGroupSpec {
     const NAMES: Names = Names::muster("TaskGroup", "taskgroups", "taskgroup", &["mtg"]);
     const ABOUT: &'static str = "TaskGroup is several Tasks made together: all at once (batch), one after the other \
         (pipeline), or as many copies (replicas).";
+
+    object_text!();
 }
 
 words! {

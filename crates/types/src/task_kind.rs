@@ -16,6 +16,8 @@ impl Resource for TaskKindSpec {
     const NAMES: Names = Names::muster("TaskKind", "taskkinds", "taskkind", &["mtk"]);
     const ABOUT: &'static str = "TaskKind is a named sort of Task: it gives tasks their default priority and data, \
         and says which other kinds must be done first on the same subject.";
+
+    object_text!();
 }
 
 /// What tasks of this kind have in common.

@@ -16,6 +16,8 @@ impl Resource for TaskTemplateSpec {
     const NAMES: Names = Names::muster("TaskTemplate", "tasktemplates", "tasktemplate", &["mtt"]);
     const ABOUT: &'static str =
         "TaskTemplate is a Task written down to be made later; schedules point at it with templateRef.";
+
+    object_text!();
 }
 
 /// What the tasks made from this template look like.

@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use muster_client::client::Form;
 use muster_resources::AdapterRules;
 use muster_resources::dry_run::{DryRun, Made, dry_run};
-use muster_types::{Adapter, ManagedResource};
+use muster_types::{Adapter, JsonText, ManagedResource};
 
 use super::session::Session;
 use crate::adapter_env::adapter_env;
@@ -104,7 +104,7 @@ fn show(resource: &ManagedResource, played: &DryRun) -> anyhow::Result<(String, 
         }
         Some(Ok(Made::Task(task))) => {
             text.push_str("Task:\n");
-            serde_json::to_value(task)?
+            task.to_document()?
         }
         Some(Ok(Made::Apply(manifest))) => {
             text.push_str("Applied to the cluster:\n");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use muster_client::client::ApplyOptions;
-use muster_types::{Job, State};
+use muster_types::{Job, JsonText, State};
 use muster_workflows::group_render::{GROUP, JOB, PLACE};
 use muster_workflows::job_render::group_name;
 use muster_workflows::job_retry::retry_job;
@@ -47,7 +47,7 @@ pub async fn run(session: &Session, works: &[Work]) -> anyhow::Result<ExitCode> 
         new.metadata.labels.clone_from(&old.metadata.labels);
         new.metadata.annotations.insert(RETRY_OF.to_owned(), work.name.clone());
         let options = ApplyOptions { manager: "muster".to_owned(), force: false, dry_run: false };
-        let document = serde_json::to_value(&new)?;
+        let document = new.to_document()?;
         let made = session.client.create(&work.resource, session.namespace(), &document, &options).await?;
         streams::report(super::tracking::name_of(&made.object))?;
     }

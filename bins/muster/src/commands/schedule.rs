@@ -9,7 +9,7 @@ use muster_ports::clock::{Clock as _, SystemClock};
 use muster_types::job::JobSpec;
 use muster_types::schedule::ScheduleSpec;
 use muster_types::task_template::TaskTemplateSpec;
-use muster_types::{Schedule, TaskSpec, TaskTemplate, Timestamp};
+use muster_types::{JsonText, Schedule, TaskSpec, TaskTemplate, Timestamp};
 use muster_workflows::schedule::{created, occurrences_of};
 use muster_workflows::schedule_run::{Cause, render_job, render_task};
 use muster_workflows::time_spec::zone::Zone;
@@ -150,7 +150,7 @@ async fn make(session: &Session, schedule: &Schedule, cause: Option<&Cause>) -> 
     let namespace = session.namespace();
     let spec = &schedule.spec;
     let (resource, mut object) = if let Some(template) = &spec.job_template {
-        (Resource::known::<JobSpec>(), serde_json::to_value(render_job(schedule, template, cause))?)
+        (Resource::known::<JobSpec>(), render_job(schedule, template, cause).to_document()?)
     } else {
         let template = match (&spec.template, &spec.template_ref) {
             (Some(template), _) => template.clone(),
@@ -161,7 +161,7 @@ async fn make(session: &Session, schedule: &Schedule, cause: Option<&Cause>) -> 
             }
             (None, None) => bail!("the schedule names nothing to make"),
         };
-        (Resource::known::<TaskSpec>(), serde_json::to_value(render_task(schedule, &template, cause))?)
+        (Resource::known::<TaskSpec>(), render_task(schedule, &template, cause).to_document()?)
     };
     if cause.is_none() {
         object["metadata"]["generateName"] = format!("{}-now-", schedule.metadata.name).into();

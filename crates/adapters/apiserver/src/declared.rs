@@ -9,7 +9,7 @@ use std::sync::Arc;
 use muster_ports::store::{ResourceName, Snapshot, Store, Stored};
 use muster_types::names::GROUP;
 use muster_types::resource_type::{ResourceType, ResourceTypeSpec};
-use muster_types::{Resource as _, Timestamp};
+use muster_types::{JsonText, Resource as _, Timestamp};
 use parking_lot::RwLock;
 
 use crate::kind::Kind;
@@ -95,7 +95,7 @@ impl Table {
 }
 
 fn entry(stored: &Stored, before: Option<&Entry>) -> Entry {
-    let declared: ResourceType = match serde_json::from_slice(stored.json()) {
+    let declared: ResourceType = match ResourceType::from_json(stored.json()) {
         Ok(declared) => declared,
         Err(error) => return unreadable(stored, &error.to_string(), Entry::none()),
     };

@@ -5,16 +5,13 @@
 
 use std::fmt;
 
+use muster_types::{JsonText, strict};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::field_path::field_path;
+use crate::field_path::{field_path, paths_at};
 use crate::kind::{Input, KindInfo};
 use crate::refusal::Refusal;
-use crate::strict::Strict;
-
-/// Enough to help; a hostile body may hold millions.
-const MOST_UNKNOWN: usize = 64;
 
 /// What is wrong with a document, and where.
 #[derive(Debug)]
@@ -22,6 +19,16 @@ pub struct Wrong {
     /// The field; empty for the document itself.
     pub path: String,
     message: String,
+}
+
+impl Wrong {
+    /// Where in a text of ours means nothing to anybody else.
+    fn without_place(mut self) -> Self {
+        if let Some(end) = self.message.rfind(" at line ") {
+            self.message.truncate(end);
+        }
+        self
+    }
 }
 
 impl fmt::Display for Wrong {
@@ -35,10 +42,13 @@ impl fmt::Display for Wrong {
 }
 
 /// An object and the paths of unknown fields in it.
-pub fn decode<T: DeserializeOwned>(info: &KindInfo, input: Input<'_>) -> Result<(T, Vec<String>), Refusal> {
+pub fn decode<T: JsonText>(info: &KindInfo, input: Input<'_>) -> Result<(T, Vec<String>), Refusal> {
     let read = match input {
-        Input::Json(json) => read(json),
-        Input::Value(value) => read_value(value),
+        Input::Json(json) => explain(json, T::read(json)),
+        Input::Value(value) => {
+            let json = value.to_string().into_bytes();
+            explain(&json, T::read(&json)).map_err(Wrong::without_place)
+        }
     };
     read.map_err(|wrong| {
         let KindInfo { kind, version, .. } = info;
@@ -47,29 +57,16 @@ pub fn decode<T: DeserializeOwned>(info: &KindInfo, input: Input<'_>) -> Result<
     })
 }
 
-/// The same of a parsed document.
+/// What a parsed document says, and the paths of unknown fields in it.
 pub fn read_value<T: DeserializeOwned>(document: &Value) -> Result<(T, Vec<String>), Wrong> {
-    let json = document.to_string();
-    read(json.as_bytes()).map_err(|wrong| {
-        // The text is ours: where in it means nothing to anybody else.
-        let message = wrong.message.rsplit_once(" at line ").map_or(&*wrong.message, |(message, _)| message);
-        Wrong { message: message.to_owned(), ..wrong }
-    })
+    let json = document.to_string().into_bytes();
+    explain(&json, strict::from_slice(&json)).map_err(Wrong::without_place)
 }
 
-/// What JSON text says, and the paths of unknown fields in it.
-pub fn read<T: DeserializeOwned>(json: &[u8]) -> Result<(T, Vec<String>), Wrong> {
-    let mut unknown = Vec::new();
-    let mut deserializer = serde_json::Deserializer::from_slice(json);
-    let object = serde_ignored::deserialize(Strict(&mut deserializer), |path| {
-        if unknown.len() < MOST_UNKNOWN {
-            // Options in the types show up as `?` in the path.
-            unknown.push(path.to_string().replace("?.", "").replace(".?", ""));
-        }
-    });
-    // What follows the object is part of the same mistake.
-    let object = object.and_then(|object| deserializer.end().map(|()| object));
-    let object =
-        object.map_err(|error| Wrong { path: field_path(json, &error), message: error.to_string() })?;
-    Ok((object, unknown))
+/// What was read of a text, in words for whoever sent it.
+fn explain<T>(json: &[u8], read: serde_json::Result<(T, Vec<usize>)>) -> Result<(T, Vec<String>), Wrong> {
+    match read {
+        Ok((object, skipped)) => Ok((object, paths_at(json, &skipped))),
+        Err(error) => Err(Wrong { path: field_path(json, &error), message: error.to_string() }),
+    }
 }

@@ -1,6 +1,7 @@
-//! Which field of a JSON text an error is about.
+//! Which field of a JSON text a place in it belongs to.
 //!
-//! A reader that keeps the path while it reads costs every reading; this one goes over the text once more, after an error.
+//! A reader that keeps the path while it reads costs every reading; this one goes over the text once more, when there is something to
+//! tell.
 
 use std::fmt::Write as _;
 
@@ -10,7 +11,20 @@ use serde_json::Error;
 pub fn field_path(json: &[u8], error: &Error) -> String {
     let lines = json.split_inclusive(|byte| *byte == b'\n');
     let before: usize = lines.take(error.line().saturating_sub(1)).map(<[u8]>::len).sum();
-    path_at(&json[..(before + error.column()).min(json.len())])
+    let mut walk = Walk::default();
+    walk.go_on(&json[..(before + error.column()).min(json.len())]);
+    walk.path()
+}
+
+/// The paths of the fields whose values begin at some places of valid JSON, given in its order.
+pub fn paths_at(json: &[u8], places: &[usize]) -> Vec<String> {
+    let (mut walk, mut at) = (Walk::default(), 0);
+    let path = |place: &usize| {
+        walk.go_on(json.get(at..*place).unwrap_or_default());
+        at = *place;
+        walk.path()
+    };
+    places.iter().map(path).collect()
 }
 
 /// Inside what reading is.
@@ -21,44 +35,54 @@ enum Frame<'a> {
     List(usize),
 }
 
-/// Where a text that breaks off breaks off.
-fn path_at(read: &[u8]) -> String {
-    let mut frames = Vec::new();
-    let mut rest = read;
-    while let Some((byte, after)) = rest.split_first() {
-        rest = after;
-        match byte {
-            b'{' => frames.push(Frame::Object(None)),
-            b'[' => frames.push(Frame::List(0)),
-            b'}' | b']' => drop(frames.pop()),
-            b',' => match frames.last_mut() {
-                Some(Frame::Object(key)) => *key = None,
-                Some(Frame::List(place)) => *place += 1,
-                None => {}
-            },
-            b'"' => {
-                let text;
-                (text, rest) = split_text(after);
-                if let Some(Frame::Object(key @ None)) = frames.last_mut() {
-                    *key = Some(text);
+/// A way through a text.
+#[derive(Default)]
+struct Walk<'a>(Vec<Frame<'a>>);
+
+impl<'a> Walk<'a> {
+    /// Over what comes next in the text. It may end between two values, or for good.
+    fn go_on(&mut self, text: &'a [u8]) {
+        let frames = &mut self.0;
+        let mut rest = text;
+        while let Some((byte, after)) = rest.split_first() {
+            rest = after;
+            match byte {
+                b'{' => frames.push(Frame::Object(None)),
+                b'[' => frames.push(Frame::List(0)),
+                b'}' | b']' => drop(frames.pop()),
+                b',' => match frames.last_mut() {
+                    Some(Frame::Object(key)) => *key = None,
+                    Some(Frame::List(place)) => *place += 1,
+                    None => {}
+                },
+                b'"' => {
+                    let text;
+                    (text, rest) = split_text(after);
+                    if let Some(Frame::Object(key @ None)) = frames.last_mut() {
+                        *key = Some(text);
+                    }
                 }
+                _ => {}
             }
-            _ => {}
         }
     }
-    let mut path = String::new();
-    for frame in frames {
-        match frame {
-            Frame::Object(Some(key)) => {
-                let dot = if path.is_empty() { "" } else { "." };
-                // Writing to a text cannot fail.
-                write!(path, "{dot}{}", String::from_utf8_lossy(key)).ok();
+
+    /// Where this is.
+    fn path(&self) -> String {
+        let mut path = String::new();
+        for frame in &self.0 {
+            match frame {
+                Frame::Object(Some(key)) => {
+                    let dot = if path.is_empty() { "" } else { "." };
+                    // Writing to a text cannot fail.
+                    write!(path, "{dot}{}", String::from_utf8_lossy(key)).ok();
+                }
+                Frame::Object(None) => {}
+                Frame::List(place) => drop(write!(path, "[{place}]")),
             }
-            Frame::Object(None) => {}
-            Frame::List(place) => drop(write!(path, "[{place}]")),
         }
+        path
     }
-    path
 }
 
 /// The text up to the quote that ends it, as it is written, and what comes behind.
@@ -137,5 +161,14 @@ mod tests {
                 field_path(json, &error);
             }
         }
+    }
+
+    #[test]
+    fn fields_are_named_by_where_their_values_begin() {
+        let json = r#"{"a": {"b, \"": 1, "c": [{"d": [2]}, {"e": {"x": 0}, "f": 4}]}, "g": 5}"#;
+        let places: Vec<_> =
+            ["1, ", "[2]", "{\"x\"", "4}", "5}"].map(|value| json.find(value).unwrap()).into();
+        let expected = [r#"a.b, \""#, "a.c[0].d", "a.c[1].e", "a.c[1].f", "g"];
+        assert_eq!(paths_at(json.as_bytes(), &places), expected);
     }
 }

@@ -12,7 +12,7 @@ use muster_ports::store::{Check, ResourceName, Snapshot, Store};
 use muster_resources::TypeRules;
 use muster_types::metadata::Metadata;
 use muster_types::names::{Names, Scope};
-use muster_types::{Object, Resource, Timestamp};
+use muster_types::{JsonText, Object, Resource, Timestamp};
 use serde_json::Value;
 
 use crate::refusal::{Causes, Refusal};
@@ -193,9 +193,7 @@ impl<S: Resource> AnyObject for Object<S> {
     }
 
     fn encode(&self) -> serde_json::Result<Vec<u8>> {
-        let mut json = Vec::with_capacity(1024);
-        serde_json::to_writer(&mut json, self)?;
-        Ok(json)
+        self.to_json()
     }
 }
 

@@ -49,7 +49,6 @@ mod reviews;
 pub mod serve;
 mod shows;
 pub mod shutdown;
-mod strict;
 mod subresources;
 mod target;
 pub mod tls;

@@ -1,6 +1,7 @@
 //! `/tokens`: making, listing and revoking access tokens.
 
 use hyper::{Method, StatusCode};
+use muster_types::strict;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -8,7 +9,6 @@ use crate::access::{Ask, Role, TOKENS, TOKENS_GROUP, User};
 use crate::api::Api;
 use crate::refusal::Refusal;
 use crate::respond::{self, Reply};
-use crate::strict;
 use crate::tokens::NewToken;
 
 impl Api {
@@ -38,7 +38,7 @@ impl Api {
         match name {
             None if verb == "list" => Ok(respond::document(StatusCode::OK, &self.tokens.list())),
             None => {
-                let wanted: Wanted = strict::from_slice(body).map_err(|error| {
+                let (wanted, _): (Wanted, _) = strict::from_slice(body).map_err(|error| {
                     Refusal::bad_request(format!("the body is not a token request: {error}"))
                 })?;
                 let now = self.clock.now();

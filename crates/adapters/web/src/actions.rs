@@ -5,7 +5,7 @@ use maud::html;
 use muster_ports::pages::Reply;
 use muster_types::schedule::ScheduleSpec;
 use muster_types::task_template::TaskTemplateSpec;
-use muster_types::{Schedule, Timestamp};
+use muster_types::{JsonText, Schedule, Timestamp};
 use muster_workflows::schedule::occurrences_of;
 use muster_workflows::schedule_run::{Cause, render_job, render_task};
 use serde_json::{Value, json};
@@ -171,7 +171,7 @@ fn render(
 ) -> Result<(&'static str, Value), String> {
     let spec = &schedule.spec;
     let (plural, object) = if let Some(template) = &spec.job_template {
-        ("jobs", serde_json::to_value(render_job(schedule, template, cause)))
+        ("jobs", render_job(schedule, template, cause).to_document())
     } else {
         let template = match (&spec.template, &spec.template_ref) {
             (Some(template), _) => template.clone(),
@@ -181,7 +181,7 @@ fn render(
             }
             (None, None) => return Err("the schedule names nothing to make".to_owned()),
         };
-        ("tasks", serde_json::to_value(render_task(schedule, &template, cause)))
+        ("tasks", render_task(schedule, &template, cause).to_document())
     };
     Ok((plural, object.map_err(|error| error.to_string())?))
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use muster_ports::clock::Clock;
 use muster_ports::pages::{FrontDoor, Visitor};
 use muster_ports::store::{Key, ResourceName, Store, Stored};
-use muster_types::{Object, Resource, Timestamp};
+use muster_types::{JsonText, Object, Resource, Timestamp};
 use parking_lot::RwLockReadGuard;
 
 use crate::index::{Index, Tasks};
@@ -60,7 +60,7 @@ impl Site {
 }
 
 fn read<S: Resource>(stored: &Stored) -> Option<Object<S>> {
-    serde_json::from_slice(stored.json()).ok()
+    Object::from_json(stored.json()).ok()
 }
 
 /// A page that is asked for.

@@ -1,8 +1,8 @@
 //! What the expressions of an adapter see, and what they say before it acts: its params, and whether it may act at all.
 
 use muster_expr::cel::Scope;
-use muster_types::ManagedResource;
 use muster_types::condition::ConditionStatus;
+use muster_types::{JsonText, ManagedResource};
 use serde_json::{Map, Value as Json, json};
 
 use crate::adapter_rules::AdapterRules;
@@ -47,7 +47,7 @@ impl Inputs {
         };
         let done = resource.status.adapters.iter().filter(is_done).map(|standing| json!(standing.adapter));
         Self {
-            resource: serde_json::to_value(resource).unwrap_or_default(),
+            resource: resource.to_document().unwrap_or_default(),
             event,
             env: env.clone(),
             done: done.collect(),

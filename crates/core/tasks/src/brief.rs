@@ -7,7 +7,7 @@ use muster_types::container::Resources;
 use muster_types::metadata::StringMap;
 use muster_types::task::{Policy, Runtime, Ttl};
 use muster_types::task_status::Stopping;
-use muster_types::{Duration, State, Task, Timestamp};
+use muster_types::{Duration, JsonText, State, Task, Timestamp};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -47,7 +47,7 @@ impl Brief {
         let (metadata, spec, status) = (task.metadata, task.spec, task.status);
         if spec.names_robots() {
             // What is asked of a robot is in many fields, and there are never a million of those.
-            return Self::of(&serde_json::from_slice(json).ok()?, path);
+            return Self::of(&Task::from_json(json).ok()?, path);
         }
         let state = status.state.unwrap_or(if spec.suspend { State::Created } else { State::Ready });
         let second = |time: Option<Timestamp>| time.map(Timestamp::as_second);

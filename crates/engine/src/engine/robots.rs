@@ -16,7 +16,7 @@ use muster_tasks::progress::ROBOT_LOST;
 use muster_tasks::view::TaskView;
 use muster_types::placement::Demand;
 use muster_types::robot_status::Phase;
-use muster_types::{Robot, Task};
+use muster_types::{JsonText, Robot, Task};
 
 use super::{Engine, handle_of};
 
@@ -104,7 +104,7 @@ impl Engine {
     /// Takes in a robot as it is stored.
     pub(super) fn observe_robot(&mut self, change: &Change) {
         let path = change.object.path.clone();
-        let robot = serde_json::from_slice::<Robot>(change.object.json());
+        let robot = Robot::from_json(change.object.json());
         let (Ok(robot), false) = (robot, change.deleted) else {
             self.robots.fleet.forget(&path);
             self.robots.cut.remove(&path);

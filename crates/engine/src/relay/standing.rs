@@ -7,7 +7,7 @@ use muster_ports::publisher::PublishError;
 use muster_ports::store::{Batch, Key, Precondition, ResourceName, Store};
 use muster_types::condition::{Condition, ConditionStatus, set_condition};
 use muster_types::event_sink_status::SinkRequest;
-use muster_types::{Duration, EventSink, EventSinkStatus};
+use muster_types::{Duration, EventSink, EventSinkStatus, JsonText};
 
 use super::SINKS;
 use super::cursor::Cursor;
@@ -145,7 +145,7 @@ impl Standing {
             return;
         }
         let Some(stored) = store.get(&self.key) else { return };
-        let Ok(mut sink) = serde_json::from_slice::<EventSink>(stored.json()) else { return };
+        let Ok(mut sink) = EventSink::from_json(stored.json()) else { return };
         sink.status.clone_from(&self.status);
         let Some(write) = put(self.key.clone(), Precondition::At(stored.revision), &mut sink) else { return };
         match store.commit(Batch::of(write)).await {

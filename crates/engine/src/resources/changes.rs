@@ -3,7 +3,7 @@
 use muster_ports::clock::Millis;
 use muster_ports::store::{Draft, Key, Precondition, Store, Stored, Write};
 use muster_types::task::TaskSpec;
-use muster_types::{ManagedResource, Task};
+use muster_types::{JsonText, ManagedResource, Task};
 use muster_workflows::derived_uid::derived_uid;
 
 use crate::workflows::edits::{cancel, deletion};
@@ -20,7 +20,7 @@ pub fn write_resource(key: Key, stored: &Stored, resource: ManagedResource, rele
 
 fn put_resource(key: Key, expect: Precondition, mut resource: ManagedResource) -> Option<Write> {
     resource.metadata.resource_version.clear();
-    let draft = Draft::of_object(serde_json::to_vec(&resource).ok()?)?;
+    let draft = Draft::of_object(resource.to_json().ok()?)?;
     Some(Write::Put { key, expect, draft })
 }
 
@@ -40,7 +40,7 @@ pub fn cancel_task(store: &Store, key: &Key, now: Millis) -> Vec<Write> {
 /// An old task of an adapter; a task of the same name that somebody else made is left alone.
 pub fn forget_task(store: &Store, key: &Key, owner: &str, now: Millis) -> Vec<Write> {
     let is_ours = || {
-        let task: Task = serde_json::from_slice(store.get(key)?.json()).ok()?;
+        let task: Task = Task::from_json(store.get(key)?.json()).ok()?;
         task.metadata.owner_references.iter().find(|reference| reference.uid == owner).map(drop)
     };
     if is_ours().is_none() {
@@ -51,7 +51,7 @@ pub fn forget_task(store: &Store, key: &Key, owner: &str, now: Millis) -> Vec<Wr
 
 /// The deletion of something whose parent is deleted, unless it was asked for before.
 pub fn delete_child(key: Key, stored: &Stored, now: Millis) -> Option<Write> {
-    let mut resource: ManagedResource = serde_json::from_slice(stored.json()).ok()?;
+    let mut resource: ManagedResource = ManagedResource::from_json(stored.json()).ok()?;
     let expect = Precondition::At(stored.revision);
     if resource.metadata.finalizers.is_empty() {
         return Some(Write::Delete { key, expect });

@@ -8,7 +8,7 @@ use muster_ports::store::{Batch, Key, Stored};
 use muster_resources::plan::{Call, CallState, World, plan_resource};
 use muster_resources::task_render::work_namespace;
 use muster_types::resource_type::OnParentDelete;
-use muster_types::{ManagedResource, Task};
+use muster_types::{JsonText, ManagedResource, Task};
 
 use super::Resources;
 use super::changes::{cancel_task, delete_child, forget_task, make_task, write_resource};
@@ -38,7 +38,7 @@ impl Resources {
     /// Decides about one resource.
     pub(super) fn look_at(&self, place: &Place, now: Millis) -> Option<Looked> {
         let stored = self.store.get(&place.key())?;
-        let resource: ManagedResource = match serde_json::from_slice(stored.json()) {
+        let resource: ManagedResource = match ManagedResource::from_json(stored.json()) {
             Ok(resource) => resource,
             Err(error) => {
                 tracing::error!(%place, %error, "a stored resource cannot be read; it is left alone");
@@ -52,7 +52,7 @@ impl Resources {
         let task_key = |name: &str| Key::new(&self.names.tasks, &namespace, name);
         let task = |name: &str| {
             let stored = self.store.get(&task_key(name))?;
-            serde_json::from_slice::<Task>(stored.json()).ok()
+            Task::from_json(stored.json()).ok()
         };
         let taken = RefCell::new(Vec::new());
         let call = |adapter: &str| {

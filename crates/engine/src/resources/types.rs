@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use muster_ports::store::Stored;
 use muster_resources::{AdapterRules, TypeRules};
-use muster_types::{Adapter, ResourceType};
+use muster_types::{Adapter, JsonText, ResourceType};
 
 /// Types by plural.
 #[derive(Default)]
@@ -17,9 +17,8 @@ impl Types {
     /// Takes in a type. One that cannot be read is set aside: its resources are left alone.
     pub fn observe(&mut self, stored: &Stored) -> Arc<str> {
         let plural: Arc<str> = stored.name().into();
-        let rules = serde_json::from_slice::<ResourceType>(stored.json())
-            .map_err(|error| error.to_string())
-            .and_then(|object| {
+        let rules =
+            ResourceType::from_json(stored.json()).map_err(|error| error.to_string()).and_then(|object| {
                 TypeRules::compile(&object.spec)
                     .map_err(|problems| problems.first().map_or_else(String::new, ToString::to_string))
             });
@@ -66,12 +65,10 @@ impl Adapters {
     /// Takes in an adapter; gives the types whose resources it sees to now, or no longer.
     pub fn observe(&mut self, stored: &Stored) -> Vec<String> {
         let before = self.forget(stored);
-        let rules = serde_json::from_slice::<Adapter>(stored.json())
-            .map_err(|error| error.to_string())
-            .and_then(|object| {
-                AdapterRules::compile(stored.name(), &object.spec)
-                    .map_err(|problems| problems.first().map_or_else(String::new, ToString::to_string))
-            });
+        let rules = Adapter::from_json(stored.json()).map_err(|error| error.to_string()).and_then(|object| {
+            AdapterRules::compile(stored.name(), &object.spec)
+                .map_err(|problems| problems.first().map_or_else(String::new, ToString::to_string))
+        });
         let rules = match rules {
             Ok(rules) => rules,
             Err(error) => {

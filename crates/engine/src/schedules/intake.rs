@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use muster_ports::store::{Change, Key, Stored, Watch, WatchError};
 use muster_types::schedule::TriggerKind;
-use muster_types::{Schedule, State};
+use muster_types::{JsonText, Schedule, State};
 use muster_workflows::schedule_history::EndedRun;
 use muster_workflows::trigger::{is_handled, is_waited_for};
 use serde::Deserialize;
@@ -172,7 +172,7 @@ impl Schedules {
         for path in paths {
             let key = Key { resource: self.names.schedules.clone(), path: path.clone() };
             let stored = self.store.get(&key);
-            let schedule = stored.and_then(|stored| serde_json::from_slice::<Schedule>(stored.json()).ok());
+            let schedule = stored.and_then(|stored| Schedule::from_json(stored.json()).ok());
             let Some(schedule) = schedule else { continue };
             if is_waited_for(&schedule, work, &brief.labels)
                 && !is_handled(&schedule, &schedule.status, work)

@@ -6,7 +6,7 @@ use muster_ports::clock::Millis;
 use muster_ports::store::{Batch, Key, Precondition, Store, Stored, Write};
 use muster_types::schedule::TriggerKind;
 use muster_types::task_template::EmbeddedTask;
-use muster_types::{Job, Metadata, Schedule, Task, TaskTemplate, Timestamp};
+use muster_types::{Job, JsonText, Metadata, Schedule, Task, TaskTemplate, Timestamp};
 use muster_workflows::schedule::{Situation, plan_schedule};
 use muster_workflows::schedule_history::choose_forgotten;
 use muster_workflows::schedule_run::{Cause, complete, render_job, render_task, sign};
@@ -44,7 +44,7 @@ pub fn make(
     entry: &mut Entry,
     now: Millis,
 ) -> Result<Made, serde_json::Error> {
-    let schedule: Schedule = serde_json::from_slice(stored.json())?;
+    let schedule: Schedule = Schedule::from_json(stored.json())?;
     entry.awaited.retain(|_, work| !is_handled(&schedule, &schedule.status, work));
     let template = Template::of(store, names, &schedule);
     let active: Vec<_> = entry.active.iter().map(RunKey::to_ref).collect();
@@ -116,8 +116,7 @@ impl Template {
             return Self::Missing("nothing to make is named".to_owned());
         };
         let key = Key::new(&names.templates, &schedule.metadata.namespace, &reference.name);
-        let found =
-            store.get(&key).and_then(|stored| serde_json::from_slice::<TaskTemplate>(stored.json()).ok());
+        let found = store.get(&key).and_then(|stored| TaskTemplate::from_json(stored.json()).ok());
         match found {
             Some(found) => Self::Task(Box::new(found.spec.template)),
             None => Self::Missing(format!(
@@ -197,13 +196,13 @@ fn cancel(store: &Store, names: &Names, run: &RunKey) -> Option<Write> {
     let expect = Precondition::At(stored.revision);
     match run.kind {
         TriggerKind::Task => {
-            let mut task: Task = serde_json::from_slice(stored.json()).ok()?;
+            let mut task: Task = Task::from_json(stored.json()).ok()?;
             let asked = std::mem::replace(&mut task.spec.cancel, true);
             task.metadata.generation += 1;
             if asked { None } else { put(key, expect, &mut task) }
         }
         TriggerKind::Job => {
-            let mut job: Job = serde_json::from_slice(stored.json()).ok()?;
+            let mut job: Job = Job::from_json(stored.json()).ok()?;
             let asked = std::mem::replace(&mut job.spec.cancel, true);
             job.metadata.generation += 1;
             if asked { None } else { put(key, expect, &mut job) }
@@ -216,7 +215,7 @@ fn forget(store: &Store, names: &Names, run: &RunKey, now: Millis) -> Option<Wri
     let key = key_of(names, run.kind, &run.path);
     let stored = store.get(&key)?;
     match run.kind {
-        TriggerKind::Task => delete(key, &stored, serde_json::from_slice::<Task>(stored.json()).ok()?, now),
-        TriggerKind::Job => delete(key, &stored, serde_json::from_slice::<Job>(stored.json()).ok()?, now),
+        TriggerKind::Task => delete(key, &stored, Task::from_json(stored.json()).ok()?, now),
+        TriggerKind::Job => delete(key, &stored, Job::from_json(stored.json()).ok()?, now),
     }
 }

@@ -7,7 +7,7 @@ use muster_tasks::brief::has_attempt;
 use muster_tasks::progress;
 use muster_tasks::view::state_of;
 use muster_types::task_status::Stopping;
-use muster_types::{Object, Resource, State, Task};
+use muster_types::{JsonText, Object, Resource, State, Task};
 
 use crate::writes::{delete, put};
 
@@ -48,7 +48,7 @@ pub fn cancel(store: &Store, key: &Key, reason: &str, now: Millis) -> Option<Bat
 
 fn edit(store: &Store, key: &Key, change: impl FnOnce(&mut Task) -> Option<()>) -> Option<Batch> {
     let stored = store.get(key)?;
-    let mut task: Task = serde_json::from_slice(stored.json()).ok()?;
+    let mut task: Task = Task::from_json(stored.json()).ok()?;
     change(&mut task)?;
     put(key.clone(), Precondition::At(stored.revision), &mut task).map(Batch::of)
 }
@@ -56,6 +56,6 @@ fn edit(store: &Store, key: &Key, change: impl FnOnce(&mut Task) -> Option<()>) 
 /// Deletes an object, or asks those who must agree.
 pub fn deletion<S: Resource>(store: &Store, key: &Key, now: Millis) -> Option<Batch> {
     let stored = store.get(key)?;
-    let object: Object<S> = serde_json::from_slice(stored.json()).ok()?;
+    let object: Object<S> = Object::<S>::from_json(stored.json()).ok()?;
     delete(key.clone(), &stored, object, now).map(Batch::of)
 }

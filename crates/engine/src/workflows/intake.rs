@@ -2,7 +2,7 @@
 
 use muster_ports::clock::Millis;
 use muster_ports::store::{Change, Key, Stored, Watch, WatchError};
-use muster_types::{Job, TaskGroup};
+use muster_types::{Job, JsonText, TaskGroup};
 use muster_workflows::group_members::Members;
 use muster_workflows::lifetime::{group_end_of_life, job_end_of_life};
 
@@ -84,7 +84,7 @@ impl Workflows {
         if known.is_some_and(|entry| entry.revision >= stored.revision) {
             return;
         }
-        match serde_json::from_slice::<TaskGroup>(stored.json()) {
+        match TaskGroup::from_json(stored.json()) {
             Ok(group) => self.take_group(group, stored),
             Err(error) => {
                 tracing::error!(path = &*stored.path, %error, "a stored group cannot be read; it is left alone");
@@ -162,7 +162,7 @@ impl Workflows {
         if known.is_some_and(|entry| entry.revision >= stored.revision) {
             return;
         }
-        let job = match serde_json::from_slice::<Job>(stored.json()) {
+        let job = match Job::from_json(stored.json()) {
             Ok(job) => job,
             Err(error) => {
                 tracing::error!(path = &*stored.path, %error, "a stored job cannot be read; it is left alone");

@@ -6,9 +6,9 @@ use std::sync::LazyLock;
 use muster_ports::store::{Check, Key, Precondition, Snapshot, Store};
 use muster_resources::{FieldProblem, check_type};
 use muster_schema::StructuralSchema;
-use muster_types::ResourceType;
 use muster_types::name_rules::MAX_LABEL;
 use muster_types::resource_type::{Parent, PrinterColumn, ResourceNames, ResourceScope, ResourceTypeSpec};
+use muster_types::{JsonText, ResourceType};
 use serde_json::json;
 
 use super::task::or_none;
@@ -72,7 +72,7 @@ impl Strategy for ResourceTypeSpec {
     fn admit(object: &ResourceType, stored: &Snapshot, causes: &mut Causes) {
         let others: BTreeMap<String, ResourceType> = stored
             .range(None, None)
-            .filter_map(|stored| serde_json::from_slice::<ResourceType>(stored.json()).ok())
+            .filter_map(|stored| ResourceType::from_json(stored.json()).ok())
             .map(|other| (other.metadata.name.clone(), other))
             .filter(|(name, _)| *name != object.metadata.name)
             .collect();
@@ -93,7 +93,7 @@ impl Strategy for ResourceTypeSpec {
         }
         let types = store.snapshot(&types_resource());
         let child = types.range(None, None).find(|stored| {
-            let child: Option<ResourceType> = serde_json::from_slice(stored.json()).ok();
+            let child: Option<ResourceType> = ResourceType::from_json(stored.json()).ok();
             let parent = child.and_then(|child| child.spec.parent);
             parent.is_some_and(|parent| parent.resource_type == *plural)
         })?;

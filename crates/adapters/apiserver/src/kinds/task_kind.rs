@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use muster_ports::store::Snapshot;
 use muster_tasks::kinds::KindGraph;
-use muster_types::TaskKind;
 use muster_types::name_rules;
 use muster_types::task_kind::TaskKindSpec;
+use muster_types::{JsonText, TaskKind};
 use serde_json::json;
 
 use super::task::or_none;
@@ -38,7 +38,7 @@ impl Strategy for TaskKindSpec {
         let (name, dependencies) = (&object.metadata.name, &object.spec.dependencies);
         let others: Vec<TaskKind> = stored
             .range(Some(&object.metadata.namespace), None)
-            .filter_map(|stored| serde_json::from_slice(stored.json()).ok())
+            .filter_map(|stored| TaskKind::from_json(stored.json()).ok())
             .collect();
         let graph = KindGraph::of_kinds(&others);
         if let Some(circle) = graph.would_cycle(name, dependencies.iter().map(String::as_str)) {

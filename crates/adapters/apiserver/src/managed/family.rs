@@ -4,6 +4,7 @@
 //! resource is made; from then on the reference counts, and the field does not change.
 
 use muster_ports::store::{Check, Key, Precondition, ResourceName, Store, Stored};
+use muster_types::JsonText;
 use muster_types::managed_resource::ManagedResource;
 use muster_types::metadata::{Metadata, OwnerReference};
 use muster_types::names::RESOURCES_GROUP;
@@ -31,7 +32,7 @@ fn parent_name<'a>(parent: &Parent, spec: &'a Value) -> Option<&'a str> {
 /// The type of the parent.
 fn parent_type(parent: &Parent, store: &Store) -> Option<ResourceType> {
     let stored = store.get(&type_key(&parent.resource_type))?;
-    serde_json::from_slice(stored.json()).ok()
+    ResourceType::from_json(stored.json()).ok()
 }
 
 /// The key of the parent that a spec names, whether it is there or not.
@@ -56,7 +57,7 @@ pub fn join(parent: &Parent, resource: &mut ManagedResource, store: &Store, caus
         return causes.required(field, format!("the name of the parent, one of {}", parent.resource_type));
     };
     let found = parent_key(parent, resource, store).and_then(|key| store.get(&key));
-    let found = found.and_then(|stored| serde_json::from_slice::<ManagedResource>(stored.json()).ok());
+    let found = found.and_then(|stored| ManagedResource::from_json(stored.json()).ok());
     let name = name.to_owned();
     match found {
         None => causes.invalid(field, name, format!("there is no such one among {}", parent.resource_type)),
@@ -89,7 +90,7 @@ pub fn keep_owner(parent: &Parent, old: &ManagedResource, new: &mut ManagedResou
 pub fn restrained(plural: &str, resource: &ManagedResource, store: &Store) -> Option<String> {
     let types = store.snapshot(&types_resource());
     let types = types.range(None, None).filter_map(|stored| {
-        let child: ResourceType = serde_json::from_slice(stored.json()).ok()?;
+        let child: ResourceType = ResourceType::from_json(stored.json()).ok()?;
         let parent = child.spec.parent.as_ref()?;
         let restricts = parent.on_delete == Some(OnParentDelete::Restrict);
         (restricts && parent.resource_type == plural).then(|| child.spec.names.plural.clone())

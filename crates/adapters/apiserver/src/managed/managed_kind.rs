@@ -8,7 +8,6 @@ use muster_ports::store::{Check, Store};
 use muster_resources::root_conditions::fold_conditions;
 use muster_resources::{FieldProblem, TypeRules};
 use muster_schema::{Problem, StructuralSchema};
-use muster_types::Timestamp;
 use muster_types::adapter_report::AVAILABLE;
 use muster_types::condition::find_condition;
 use muster_types::managed_resource::{FINALIZER, FORCE_DELETE, ManagedResource, ManagedStatus, READY};
@@ -16,6 +15,7 @@ use muster_types::metadata::Metadata;
 use muster_types::name_rules;
 use muster_types::names::{RESOURCES_GROUP, VERSION};
 use muster_types::resource_type::{ResourceScope, ResourceType, ResourceTypeSpec};
+use muster_types::{JsonText, Timestamp};
 use serde_json::{Value, json};
 
 use super::column_path::ColumnPath;
@@ -313,9 +313,7 @@ impl AnyObject for ManagedResource {
     }
 
     fn encode(&self) -> serde_json::Result<Vec<u8>> {
-        let mut json = Vec::with_capacity(2048);
-        serde_json::to_writer(&mut json, self)?;
-        Ok(json)
+        self.to_json()
     }
 }
 

@@ -7,7 +7,7 @@ use muster_ports::store::{Key, ResourceName, Store};
 use muster_tasks::render::ADDON_CONTAINER;
 use muster_types::container::Container;
 use muster_types::task_status::RecordKind;
-use muster_types::{Addon, Task};
+use muster_types::{Addon, JsonText, Task};
 
 /// Names of the containers of a task, the leading one first; none if it is not known yet what will run. `suffix` is what the
 /// names of logs end in.
@@ -34,7 +34,7 @@ fn planned(store: &Store, task: &Task) -> Vec<String> {
         let Some(addon) = addon else { return Vec::new() };
         let stored =
             store.get(&Key::new(&ResourceName::new("addons.muster.dev"), &task.metadata.namespace, addon));
-        let addon = stored.and_then(|stored| serde_json::from_slice::<Addon>(stored.json()).ok());
+        let addon = stored.and_then(|stored| Addon::from_json(stored.json()).ok());
         names.push(addon.map_or_else(|| ADDON_CONTAINER.to_owned(), |addon| name_of(&addon.spec.container)));
     }
     let asked = spec.extensions.iter().flatten().map(String::as_str);

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use muster_ports::logs::{LogError, Logs};
 use muster_ports::runtime::Handle;
 use muster_ports::store::{Key, Store, Watch, WatchError, WatchScope};
-use muster_types::{State, Task};
+use muster_types::{JsonText, State, Task};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
@@ -130,7 +130,7 @@ impl LogFollower {
 
     fn task(&self) -> Option<Task> {
         let stored = self.store.get(&self.key)?;
-        let task: Task = serde_json::from_slice(stored.json()).ok()?;
+        let task: Task = Task::from_json(stored.json()).ok()?;
         (task.metadata.uid == self.uid).then_some(task)
     }
 

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use hyper::HeaderMap;
 use muster_ports::store::{Batch, CommitError, Key, Precondition, Stored, Write};
-use muster_types::Task;
-use serde::de::DeserializeOwned;
+use muster_types::{JsonText, Task};
 
 use crate::access::User;
 use crate::api::Api;
@@ -61,10 +60,10 @@ impl PartCall {
     }
 
     /// The object as it is stored.
-    pub fn read_object<O: DeserializeOwned>(&self) -> Result<(Stored, O), Refusal> {
+    pub fn read_object<O: JsonText>(&self) -> Result<(Stored, O), Refusal> {
         let stored = self.api.store.get(&self.key());
         let stored = stored.ok_or_else(|| Refusal::not_found(self.info(), &self.name))?;
-        let object = serde_json::from_slice(stored.json())
+        let object = O::from_json(stored.json())
             .map_err(|error| Refusal::internal(format!("the stored object cannot be read: {error}")))?;
         Ok((stored, object))
     }
@@ -75,7 +74,7 @@ impl PartCall {
     }
 
     /// Changes the object and stores it, over and over until nobody else was faster. A dry run stores nothing.
-    pub async fn change<O: AnyObject + DeserializeOwned, T>(
+    pub async fn change<O: AnyObject + JsonText, T>(
         &self,
         edit: impl Fn(&mut O) -> Result<T, Refusal>,
     ) -> Result<(O, T), Refusal> {

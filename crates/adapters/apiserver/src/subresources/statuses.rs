@@ -6,7 +6,7 @@ use muster_resources::{FieldProblem, TypeRules, Verdict, accept_report};
 use muster_types::adapter::AdapterSpec;
 use muster_types::adapter_report::{AdapterReport, ReportAnswer};
 use muster_types::timestamp::MicroTimestamp;
-use muster_types::{Adapter, ManagedResource, Resource as _};
+use muster_types::{Adapter, JsonText, ManagedResource, Resource as _};
 use serde_json::{Value, json};
 
 use super::{PartCall, RequestBody, Subresource};
@@ -70,7 +70,7 @@ fn is_adapter(call: &PartCall, name: &str) -> bool {
     let resource = ResourceName::new(&format!("{}.{}", names.plural, names.group));
     let namespace = if call.namespace.is_empty() { HOME } else { &call.namespace };
     let stored = call.api.store.get(&Key::new(&resource, namespace, name));
-    let adapter = stored.and_then(|stored| serde_json::from_slice::<Adapter>(stored.json()).ok());
+    let adapter = stored.and_then(|stored| Adapter::from_json(stored.json()).ok());
     adapter.is_some_and(|adapter| adapter.spec.resource_type == call.info().plural)
 }
 

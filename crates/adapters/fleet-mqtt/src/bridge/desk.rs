@@ -18,9 +18,9 @@ use std::time::Duration;
 use muster_ports::clock::{Clock, Millis};
 use muster_ports::runtime::{Fact, Handle, Launch, Observation};
 use muster_ports::store::{Change, Key, ResourceName, Store, WatchError, WatchScope};
-use muster_types::Robot;
 use muster_types::condition::{Condition, find_condition};
 use muster_types::robot_status::{CONNECTED, Phase};
+use muster_types::{JsonText, Robot};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinSet;
 
@@ -313,8 +313,7 @@ impl Desk {
             return;
         }
         let name = change.object.path.rsplit('/').next().unwrap_or_default().to_owned();
-        let phase =
-            |json: &[u8]| serde_json::from_slice::<Robot>(json).ok().map(|robot| robot.status.phase());
+        let phase = |json: &[u8]| Robot::from_json(json).ok().map(|robot| robot.status.phase());
         let before = change.previous.as_ref().and_then(|before| phase(before.json()));
         let after = phase(change.object.json());
         if after == Some(Phase::Online) && before != after {
@@ -350,7 +349,7 @@ impl Desk {
     /// Whether a robot is connected, as far as is stored.
     fn is_connected(&self, robot: &str) -> bool {
         let stored = self.store.get(&Key::new(&self.robots, &self.link.namespace, robot));
-        let robot = stored.and_then(|stored| serde_json::from_slice::<Robot>(stored.json()).ok());
+        let robot = stored.and_then(|stored| Robot::from_json(stored.json()).ok());
         robot.is_some_and(|robot| {
             find_condition(&robot.status.conditions, CONNECTED).is_some_and(Condition::is_true)
         })

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use muster_ports::clock::Millis;
 use muster_ports::store::{Batch, CommitError, Draft, Key, Precondition, ResourceName, Store, Write};
 use muster_types::robot::RobotSpec;
-use muster_types::{Robot, name_rules};
+use muster_types::{JsonText, Robot, name_rules};
 
 use crate::credentials::{Claim, Credentials};
 use crate::messages::{Register, Response, VERSION};
@@ -82,7 +82,7 @@ async fn write_down(
 ) -> Result<(), CommitError> {
     let key = Key::new(robots, namespace, &asked.robot_id);
     let stored = store.get(&key);
-    let known = stored.as_ref().and_then(|stored| serde_json::from_slice::<Robot>(stored.json()).ok());
+    let known = stored.as_ref().and_then(|stored| Robot::from_json(stored.json()).ok());
     let mut robot = known.unwrap_or_else(|| new_robot(namespace, asked, now));
     for (name, value) in &asked.labels {
         // What was changed by hand stays.
@@ -92,7 +92,7 @@ async fn write_down(
     robot.status.last_heartbeat_time = Some(now.to_timestamp());
     robot.status.device_info = asked.device_info.clone();
     robot.metadata.resource_version.clear();
-    let draft = serde_json::to_vec(&robot).ok().and_then(Draft::of_object);
+    let draft = robot.to_json().ok().and_then(Draft::of_object);
     let Some(draft) = draft else { return Ok(()) };
     let expect = stored.map_or(Precondition::Absent, |stored| Precondition::At(stored.revision));
     store.commit(Batch::of(Write::Put { key, expect, draft })).await.map(drop)

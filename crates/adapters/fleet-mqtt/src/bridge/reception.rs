@@ -12,7 +12,7 @@ use muster_ports::store::{Batch, CommitError, Draft, Key, Precondition, Resource
 use muster_ports::telemetry::Telemetry;
 use muster_ports::telemetry::catalog::ROBOT_MESSAGES;
 use muster_types::robot_status::RobotStatus;
-use muster_types::{Robot, name_rules};
+use muster_types::{JsonText, Robot, name_rules};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::joining::join;
@@ -201,7 +201,7 @@ impl Reception {
 
     fn stored(&self, robot: &str) -> Option<RobotStatus> {
         let stored = self.store.get(&self.key(robot))?;
-        Some(serde_json::from_slice::<Robot>(stored.json()).ok()?.status)
+        Some(Robot::from_json(stored.json()).ok()?.status)
     }
 
     fn key(&self, robot: &str) -> Key {
@@ -234,13 +234,13 @@ impl Reception {
 async fn write(store: &Store, key: &Key, pulse: &Pulse, every: Duration, now: Millis) -> bool {
     for _ in 0..TRIES {
         let Some(stored) = store.get(key) else { return true };
-        let Ok(mut robot) = serde_json::from_slice::<Robot>(stored.json()) else { return true };
+        let Ok(mut robot) = Robot::from_json(stored.json()) else { return true };
         if pulse.urgency(&robot.status, every).is_none() {
             return true;
         }
         pulse.fold_into(&mut robot.status, now);
         robot.metadata.resource_version.clear();
-        let draft = serde_json::to_vec(&robot).ok().and_then(Draft::of_object);
+        let draft = robot.to_json().ok().and_then(Draft::of_object);
         let Some(draft) = draft else { return true };
         let write = Write::Put { key: key.clone(), expect: Precondition::At(stored.revision), draft };
         match store.commit(Batch::of(write)).await {

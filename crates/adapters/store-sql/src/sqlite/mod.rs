@@ -4,19 +4,20 @@
 //! - What [`Log::append`] acknowledged survives `kill -9` and power loss: write-ahead log, `synchronous=FULL`.
 //! - What [`Log::load`] gives is what was appended. Each row carries a checksum, and the header counts the rows and
 //!   sums their checksums, so that rows that are damaged, missing or back from the dead are all noticed.
-//! - One process at a time, by a lock file beside the database and by SQLite's exclusive mode.
+//! - One process at a time, by a lock file beside the database; a file that another program reads or writes is not opened.
 //! - A file that is refused is left as it was, to the byte.
 
 mod errors;
 mod file;
 mod lock;
 mod migrations;
+mod mover;
 #[cfg(test)]
 mod tests;
 mod wal;
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use muster_ports::clock::Millis;
@@ -25,7 +26,9 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::checksum::{self, Ledger};
 use errors::Words;
+use file::Sharing;
 use lock::FileLock;
+use mover::Mover;
 
 const INSERT: &str =
     "INSERT INTO log (revision, at, resource, path, splice, crc, json) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
@@ -38,7 +41,10 @@ const UPDATE_HEADER: &str =
 /// A log in a SQLite database.
 #[derive(Debug)]
 pub struct SqliteLog {
+    path: PathBuf,
     connection: Connection,
+    /// From when on the file may be written.
+    mover: Option<Mover>,
     ledger: Ledger,
     /// Everything was read and found to be as it was written. Before that the file is not touched.
     trusted: bool,
@@ -55,10 +61,25 @@ impl SqliteLog {
         let lock = FileLock::take(&path)?;
         file::ensure(&path, &words)?;
         wal::check(&file::beside(&path, "-wal"), &words)?;
-        let mut connection = file::connect(&path).map_err(|error| words.reading(&error))?;
+        let mut connection = file::connect(&path, Sharing::Alone).map_err(|error| words.reading(&error))?;
         let version = file::version(&connection, &words)?;
         migrations::apply(&mut connection, version, migrations::ALL, &words)?;
-        Ok(Self { connection, ledger: Ledger::default(), trusted: false, words, _lock: lock })
+        let (ledger, mover) = (Ledger::default(), None);
+        Ok(Self { path, connection, mover, ledger, trusted: false, words, _lock: lock })
+    }
+
+    /// Makes ready for writing. False if there can be no write-ahead log here.
+    fn begin(&mut self) -> rusqlite::Result<bool> {
+        self.mover = None;
+        // The one before keeps others out as long as it is there.
+        let before = std::mem::replace(&mut self.connection, Connection::open_in_memory()?);
+        before.close().map_err(|(_, error)| error)?;
+        self.connection = file::connect(&self.path, Sharing::Shared)?;
+        if !file::enter_wal(&self.connection)? {
+            return Ok(false);
+        }
+        self.mover = Some(Mover::start(&self.path, &mut self.connection)?);
+        Ok(true)
     }
 
     fn write(&mut self, changes: &[Arc<Change>], forget: &Forget) -> rusqlite::Result<Ledger> {
@@ -104,6 +125,7 @@ impl SqliteLog {
     /// What is on disk is not known any more; closing leaves it to the next start.
     fn distrust(&mut self) {
         self.trusted = false;
+        self.mover = None;
         if let Err(error) = file::leave_alone(&self.connection) {
             tracing::warn!(%error, "the database cannot be kept from tidying up");
         }
@@ -175,7 +197,7 @@ impl Log for SqliteLog {
         if found.digest != expected.digest || found.header.revision > expected.header.revision {
             return Err(self.words.corrupt("its rows are not the ones that were written"));
         }
-        if !file::enter_wal(&self.connection).map_err(|error| self.words.reading(&error))? {
+        if !self.begin().map_err(|error| self.words.reading(&error))? {
             let unsupported = io::Error::from(io::ErrorKind::Unsupported);
             return Err(self.words.io("make a write-ahead log for", &unsupported));
         }
@@ -187,6 +209,9 @@ impl Log for SqliteLog {
         match self.write(changes, forget) {
             Ok(ledger) => {
                 self.ledger = ledger;
+                if let Some(mover) = &self.mover {
+                    mover.committed(&self.connection);
+                }
                 Ok(())
             }
             Err(error) => {
@@ -202,6 +227,7 @@ impl Log for SqliteLog {
 
 impl Drop for SqliteLog {
     fn drop(&mut self) {
+        self.mover = None;
         if self.trusted
             && let Err(error) = self.connection.pragma_update(None, "wal_checkpoint", "TRUNCATE")
         {

@@ -5,7 +5,7 @@ use muster_ports::store::{Key, ResourceName, WatchScope};
 use muster_types::condition::ConditionStatus;
 use muster_types::managed_resource::ManagedResource;
 use muster_types::names::RESOURCES_GROUP;
-use muster_types::{Timestamp, human_duration};
+use muster_types::{JsonText, Timestamp, human_duration};
 
 use crate::html::frame::Page;
 use crate::html::parts::{condition_word, conditions, time};
@@ -31,7 +31,7 @@ pub fn page(visit: &Visit, plural: &str, namespace: &str, name: &str) -> Option<
     let resource = ResourceName::new(&format!("{plural}.{RESOURCES_GROUP}"));
     let key = Key::new(&resource, namespace, name);
     let stored = visit.site.store.get(&key)?;
-    let found: ManagedResource = serde_json::from_slice(stored.json()).ok()?;
+    let found: ManagedResource = ManagedResource::from_json(stored.json()).ok()?;
     let (histories, now) = (histories(visit, &resource, &key, &found), visit.site.now());
     let live = html! {
         p.standing { "Generation " (found.metadata.generation)
@@ -76,7 +76,7 @@ fn histories(visit: &Visit, resource: &ResourceName, key: &Key, newest: &Managed
             for change in changes.iter().filter(|change| change.object.path == key.path) {
                 let versions = change.previous.iter().chain((!change.deleted).then_some(&change.object));
                 versions
-                    .filter_map(|stored| serde_json::from_slice(stored.json()).ok())
+                    .filter_map(|stored| ManagedResource::from_json(stored.json()).ok())
                     .for_each(|it| take_in(&it));
             }
         }

@@ -6,7 +6,7 @@ use muster_types::condition::Condition;
 use muster_types::managed_resource::ManagedResource;
 use muster_types::names::RESOURCES_GROUP;
 use muster_types::resource_type::ResourceTypeSpec;
-use muster_types::{ResourceType, Timestamp};
+use muster_types::{JsonText, ResourceType, Timestamp};
 
 use crate::html::frame::Page;
 use crate::html::parts::{condition_word, nothing, time};
@@ -33,8 +33,7 @@ fn matrix(visit: &Visit, kind: &ResourceType) -> Markup {
     let names = &kind.spec.names;
     let resource = ResourceName::new(&format!("{}.{RESOURCES_GROUP}", names.plural));
     let snapshot = visit.site.store.snapshot(&resource);
-    let read =
-        |stored: &muster_ports::store::Stored| serde_json::from_slice::<ManagedResource>(stored.json()).ok();
+    let read = |stored: &muster_ports::store::Stored| ManagedResource::from_json(stored.json()).ok();
     let found: Vec<_> = snapshot.range(None, None).filter_map(read).take(MOST).collect();
     html! {
         section {

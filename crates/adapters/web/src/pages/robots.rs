@@ -2,8 +2,8 @@
 
 use maud::{Markup, html};
 use muster_ports::store::ResourceName;
-use muster_types::Robot;
 use muster_types::robot_status::Phase;
+use muster_types::{JsonText, Robot};
 
 use crate::html::frame::Page;
 use crate::html::parts::{act, nothing, state, time};
@@ -17,7 +17,7 @@ pub fn page(visit: &Visit) -> Page {
     let snapshot = visit.site.store.snapshot(&ResourceName::new("robots.muster.dev"));
     let robots: Vec<Robot> = snapshot
         .range(None, None)
-        .filter_map(|stored| serde_json::from_slice(stored.json()).ok())
+        .filter_map(|stored| Robot::from_json(stored.json()).ok())
         .take(MOST)
         .collect();
     let live = html! {

@@ -15,9 +15,9 @@
 use std::sync::Arc;
 
 use muster_expr::cel::Template;
-use muster_types::AdapterReport;
 use muster_types::adapter::RecreateOn;
 use muster_types::adapter_standing::{AdapterWork, WorkPhase};
+use muster_types::{AdapterReport, JsonText};
 use serde_json::{Value as Json, json};
 
 use super::{Call, CallState, CallWhat, Planning};
@@ -83,7 +83,7 @@ impl Planning<'_> {
                 }
             }
             Some(work) if work.goes_on() && !is_call(work) => {
-                let got = (self.world.task)(&work.task).and_then(|task| serde_json::to_value(task).ok());
+                let got = (self.world.task)(&work.task).and_then(|task| task.to_document().ok());
                 self.mark_answered(adapter);
                 let outcome = Outcome::InProgress { got: got.unwrap_or_default() };
                 self.report(adapter, generation, work.delete, &outcome);

@@ -2,7 +2,7 @@
 
 use muster_expr::cel::Program;
 use muster_types::adapter_standing::{AdapterWork, WorkPhase};
-use muster_types::{State, Task};
+use muster_types::{JsonText, State, Task};
 use serde_json::Value as Json;
 
 use super::{CallState, Planning};
@@ -51,7 +51,7 @@ impl Planning<'_> {
         if !task.state().is_terminal() {
             return None;
         }
-        let got = serde_json::to_value(&task).unwrap_or_default();
+        let got = task.to_document().unwrap_or_default();
         Some(match task.state() {
             State::Succeeded => Outcome::Succeeded { got },
             State::Canceled => {
