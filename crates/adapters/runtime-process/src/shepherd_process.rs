@@ -31,7 +31,9 @@ pub(crate) enum SpawnError {
     Claim(#[from] ClaimError),
     #[error("cannot start the shepherd {program}: {source}")]
     Start { program: PathBuf, source: io::Error },
-    #[error("the shepherd {program} ended before it could take orders, with {status}")]
+    #[error(
+        "the shepherd {program} ended before it could take orders, with {status}; what it said is in the standard error of this server"
+    )]
     Ended { program: PathBuf, status: ExitStatus },
     #[error("cannot talk to the shepherd: {0}")]
     Talk(#[from] io::Error),

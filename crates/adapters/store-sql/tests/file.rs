@@ -21,7 +21,7 @@ async fn database_lock_and_write_ahead_log_are_for_the_owner_only() {
         let path = directory.beside(suffix);
         fs::metadata(&path).unwrap().permissions().mode() & 0o777
     };
-    assert_eq!([mode(""), mode("-wal"), mode(".lock")], [0o600; 3]);
+    assert_eq!(["", "-wal", "-shm", ".lock"].map(mode), [0o600; 4]);
     drop(store);
     fs::set_permissions(directory.database(), fs::Permissions::from_mode(0o644)).unwrap();
     drop(open(&directory.database()).unwrap());
@@ -66,6 +66,18 @@ fn a_database_that_another_program_has_open_is_in_use() {
     );
     drop(shell);
     open(&directory.database()).unwrap();
+}
+
+#[tokio::test]
+async fn another_program_may_read_while_the_store_is_open() {
+    let directory = Directory::new();
+    let store = open(&directory.database()).unwrap();
+    store.commit(create("a")).await.unwrap();
+    let shell = Connection::open(directory.database()).unwrap();
+    let count = || shell.query_row("SELECT count(*) FROM log", [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(count(), 1);
+    store.commit(create("b")).await.unwrap();
+    assert_eq!(count(), 2);
 }
 
 #[tokio::test]

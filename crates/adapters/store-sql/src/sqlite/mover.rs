@@ -101,3 +101,55 @@ fn move_pages(connection: &Connection) {
         tracing::warn!(%error, "the write-ahead log cannot be moved to the database");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_begins_anew_though_commits_never_pause() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.db");
+        let mut writer = Connection::open(&path).unwrap();
+        writer.execute_batch("PRAGMA journal_mode=WAL; CREATE TABLE a (b BLOB)").unwrap();
+        let mover = Mover::start(&path, &mut writer).unwrap();
+        let piece = vec![7_u8; 256 << 10];
+        let mut longest = 0;
+        let begins_anew = (0..4000).any(|_| {
+            writer.execute("INSERT INTO a VALUES (?1)", [&piece]).unwrap();
+            mover.committed(&writer);
+            let pages = mover.pages.load(Ordering::Relaxed);
+            let begins_anew = pages < longest;
+            longest = longest.max(pages);
+            begins_anew
+        });
+        assert!(begins_anew, "{longest} pages");
+        assert!(longest >= PAGES, "moved before there was enough: {longest} pages");
+        let count: i64 = writer.query_row("SELECT count(*) FROM a", [], |row| row.get(0)).unwrap();
+        drop(mover);
+        let reader = Connection::open(&path).unwrap();
+        assert_eq!(reader.query_row("SELECT count(*) FROM a", [], |row| row.get(0)), Ok(count));
+    }
+
+    #[test]
+    fn without_a_thread_the_writer_moves_by_itself() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.db");
+        let mut writer = Connection::open(&path).unwrap();
+        writer.execute_batch("PRAGMA journal_mode=WAL; CREATE TABLE a (b BLOB)").unwrap();
+        let mut mover = Mover::start(&path, &mut writer).unwrap();
+        mover.ask = None;
+        let piece = vec![7_u8; 4 << 20];
+        let longest = (0..24)
+            .map(|_| {
+                writer.execute("INSERT INTO a VALUES (?1)", [&piece]).unwrap();
+                mover.committed(&writer);
+                mover.pages.load(Ordering::Relaxed)
+            })
+            .max();
+        assert!(
+            longest.is_some_and(|longest| (MOST_PAGES..2 * MOST_PAGES).contains(&longest)),
+            "{longest:?}"
+        );
+    }
+}

@@ -8,10 +8,37 @@ use tempfile::TempDir;
 
 use super::*;
 
-fn open(directory: &TempDir, pages: i64) -> Store {
+/// A log whose connection gets limits as soon as it may write.
+struct Limited<F> {
+    log: SqliteLog,
+    limit: F,
+}
+
+impl<F: Fn(&Connection) + Send + 'static> Log for Limited<F> {
+    fn header(&mut self) -> Result<Header, LogError> {
+        self.log.header()
+    }
+
+    fn load(&mut self, sink: &mut dyn FnMut(Row<'_>)) -> Result<(), LogError> {
+        self.log.load(sink)?;
+        (self.limit)(&self.log.connection);
+        Ok(())
+    }
+
+    fn append(&mut self, changes: &[Arc<Change>], forget: &Forget) -> Result<(), LogError> {
+        self.log.append(changes, forget)
+    }
+}
+
+fn open_limited(directory: &TempDir, limit: impl Fn(&Connection) + Send + 'static) -> Store {
     let log = SqliteLog::open(&directory.path().join("muster.db")).unwrap();
-    log.connection.pragma_update(None, "max_page_count", pages).unwrap();
-    Store::open_inline(log, History::default(), ManualClock::default()).unwrap()
+    Store::open_inline(Limited { log, limit }, History::default(), ManualClock::default()).unwrap()
+}
+
+fn open(directory: &TempDir, pages: i64) -> Store {
+    open_limited(directory, move |connection| {
+        connection.pragma_update(None, "max_page_count", pages).unwrap();
+    })
 }
 
 fn key(number: usize) -> Key {
@@ -52,9 +79,9 @@ async fn a_full_disk_refuses_a_change_whole_and_takes_it_when_there_is_room() {
 #[tokio::test]
 async fn an_object_that_no_database_takes_is_refused_and_harms_no_other() {
     let directory = tempfile::tempdir().unwrap();
-    let log = SqliteLog::open(&directory.path().join("muster.db")).unwrap();
-    log.connection.set_limit(rusqlite::limits::Limit::SQLITE_LIMIT_LENGTH, 5_000).unwrap();
-    let store = Store::open_inline(log, History::default(), ManualClock::default()).unwrap();
+    let store = open_limited(&directory, |connection| {
+        connection.set_limit(rusqlite::limits::Limit::SQLITE_LIMIT_LENGTH, 5_000).unwrap();
+    });
     let small = Write::Put { key: key(1), expect: Precondition::Absent, draft: Draft::joined("", "") };
     let error = store.commit(create(0..1)).await.unwrap_err();
     assert!(
