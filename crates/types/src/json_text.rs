@@ -32,23 +32,7 @@ pub fn write<T: serde::Serialize>(value: &T) -> serde_json::Result<Vec<u8>> {
     Ok(json)
 }
 
-/// Makes a type with `Serialize` and `Deserialize` a [`JsonText`].
-#[macro_export]
-macro_rules! json_text {
-    ($($type:ty),+) => {
-        $(impl $crate::JsonText for $type {
-            fn read(json: &[u8]) -> serde_json::Result<(Self, Vec<usize>)> {
-                $crate::strict::from_slice(json)
-            }
-
-            fn to_json(&self) -> serde_json::Result<Vec<u8>> {
-                $crate::json_text::write(self)
-            }
-        })+
-    };
-}
-
-/// The same for the objects of a kind, as part of its [`crate::Resource`].
+/// Reads and writes the objects of a kind, as part of its [`crate::Resource`].
 macro_rules! object_text {
     () => {
         fn read_object(json: &[u8]) -> serde_json::Result<(crate::Object<Self>, Vec<usize>)> {

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::adapter_report::AVAILABLE;
 use crate::adapter_standing::AdapterStanding;
 use crate::condition::{Condition, find_condition};
+use crate::json_text::JsonText;
 use crate::metadata::{Metadata, OwnerReference, is_default, null_is_default};
 use crate::names::{RESOURCES_GROUP, VERSION};
 use crate::timestamp::Timestamp;
@@ -48,7 +49,15 @@ pub struct ManagedResource {
     pub status: ManagedStatus,
 }
 
-crate::json_text!(ManagedResource);
+impl JsonText for ManagedResource {
+    fn read(json: &[u8]) -> serde_json::Result<(Self, Vec<usize>)> {
+        crate::strict::from_slice(json)
+    }
+
+    fn to_json(&self) -> serde_json::Result<Vec<u8>> {
+        crate::json_text::write(self)
+    }
+}
 
 impl ManagedResource {
     /// A new object with a name, as a client would write it.

@@ -19,7 +19,7 @@ use super::migrations;
 /// Says that a SQLite file is ours: `MUST`.
 const APPLICATION_ID: i64 = 0x4d55_5354;
 /// Bytes of a page. A commit writes two pages or more, however small it is: with half the size a lone caller is a
-/// tenth faster; but many callers at once write a quarter more, and twice as many pieces.
+/// tenth faster. But the file is a seventh smaller for objects of a kilobyte, and many callers write half as many pieces.
 const PAGE_SIZE: i64 = 8192;
 /// What is left of the write-ahead log after it grew in a large transaction.
 const WAL_BYTES: i64 = 64 << 20;

@@ -13,7 +13,7 @@ use rusqlite::Connection;
 
 use super::file::{self, Sharing};
 
-/// Pages in the log at which they are moved: 16 MB.
+/// Pages in the log at which they are moved: 16 MB in a new database.
 const PAGES: i32 = 2048;
 /// Pages at which the writer no longer waits for another to move them.
 const MOST_PAGES: i32 = 8 * PAGES;
@@ -57,7 +57,7 @@ impl Mover {
         };
         // Without a thread the writer moves everything by itself, later.
         let thread = Builder::new().name("store-mover".into()).spawn(body);
-        let thread = thread.inspect_err(|error| tracing::warn!(%error, "cannot start a thread")).ok();
+        let thread = thread.inspect_err(|error| tracing::warn!(%error, "cannot start the thread that moves the write-ahead log; commits will do it")).ok();
         Ok(Self { pages, phase, ask: thread.is_some().then_some(ask), thread })
     }
 
@@ -106,13 +106,18 @@ fn move_pages(connection: &Connection) {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_log_begins_anew_though_commits_never_pause() {
+    fn begin() -> (tempfile::TempDir, Connection, Mover) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.db");
         let mut writer = Connection::open(&path).unwrap();
         writer.execute_batch("PRAGMA journal_mode=WAL; CREATE TABLE a (b BLOB)").unwrap();
         let mover = Mover::start(&path, &mut writer).unwrap();
+        (directory, writer, mover)
+    }
+
+    #[test]
+    fn the_log_begins_anew_though_commits_never_pause() {
+        let (directory, writer, mover) = begin();
         let piece = vec![7_u8; 256 << 10];
         let mut longest = 0;
         let begins_anew = (0..4000).any(|_| {
@@ -127,17 +132,13 @@ mod tests {
         assert!(longest >= PAGES, "moved before there was enough: {longest} pages");
         let count: i64 = writer.query_row("SELECT count(*) FROM a", [], |row| row.get(0)).unwrap();
         drop(mover);
-        let reader = Connection::open(&path).unwrap();
+        let reader = Connection::open(directory.path().join("a.db")).unwrap();
         assert_eq!(reader.query_row("SELECT count(*) FROM a", [], |row| row.get(0)), Ok(count));
     }
 
     #[test]
     fn without_a_thread_the_writer_moves_by_itself() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("a.db");
-        let mut writer = Connection::open(&path).unwrap();
-        writer.execute_batch("PRAGMA journal_mode=WAL; CREATE TABLE a (b BLOB)").unwrap();
-        let mut mover = Mover::start(&path, &mut writer).unwrap();
+        let (_directory, writer, mut mover) = begin();
         mover.ask = None;
         let piece = vec![7_u8; 4 << 20];
         let longest = (0..24)
