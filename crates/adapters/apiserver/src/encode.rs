@@ -1,9 +1,6 @@
 //! From an object to the draft that the store takes.
 
-use std::sync::LazyLock;
-
-use memchr::memmem::Finder;
-use muster_ports::store::{Draft, Revision};
+use muster_ports::store::{Draft, Revision, Stored};
 use serde_json::Value;
 
 use crate::kind::AnyObject;
@@ -15,13 +12,8 @@ pub const MAX_OBJECT: usize = 1_572_864;
 /// deeper could be stored, but neither be read nor applied to again.
 const MAX_DEPTH: usize = 120;
 
-static MARK: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(r#""resourceVersion":""#));
-
 /// An encoded object without its revision.
-pub struct Encoded {
-    json: Vec<u8>,
-    splice: usize,
-}
+pub struct Encoded(Draft);
 
 impl Encoded {
     /// Encodes an object, leaving its revision open.
@@ -39,33 +31,32 @@ impl Encoded {
                 "the object is nested too deep: at most {MAX_DEPTH} levels are allowed"
             )));
         }
-        // Everything the encoder writes before the mark is a validated name, so the first match is the right one.
-        let at = MARK
-            .find(&json)
-            .ok_or_else(|| Refusal::internal("the object was encoded without a place for its revision"))?;
-        Ok(Self { json, splice: at + MARK.needle().len() })
+        let draft = Draft::of_object(json);
+        draft
+            .map(Self)
+            .ok_or_else(|| Refusal::internal("the object was encoded without a place for its revision"))
     }
 
     /// True if the stored JSON differs only in its revision.
-    pub fn same_as(&self, stored: &muster_ports::store::Stored) -> bool {
+    pub fn same_as(&self, stored: &Stored) -> bool {
+        let (head, tail) = self.0.around_revision();
         let json = stored.json();
         let at = stored.splice() as usize;
         let rest = json
             .get(at..)
             .and_then(|rest| rest.iter().position(|byte| *byte == b'"').map(|end| &rest[end..]));
-        at == self.splice && json.get(..at) == self.json.get(..at) && rest == self.json.get(at..)
+        json.get(..at) == Some(head) && rest == Some(tail)
     }
 
     /// The draft for the store.
-    pub fn into_draft(self) -> Result<Draft, Refusal> {
-        Draft::new(self.json, self.splice)
-            .ok_or_else(|| Refusal::internal("the object is too large to store"))
+    pub fn into_draft(self) -> Draft {
+        self.0
     }
 
     /// The JSON as it would look at a revision, for dry runs.
     pub fn at(&self, revision: Option<Revision>) -> Vec<u8> {
         let digits = revision.map(|revision| revision.to_string()).unwrap_or_default();
-        let (head, tail) = self.json.split_at(self.splice.min(self.json.len()));
+        let (head, tail) = self.0.around_revision();
         [head, digits.as_bytes(), tail].concat()
     }
 }

@@ -274,7 +274,7 @@ impl Collector<'_> {
             }
             return Ok(Some(Batch { checks, writes: vec![Write::Delete { key: key.clone(), expect }] }));
         }
-        let draft = Encoded::new(&mut *object)?.into_draft()?;
+        let draft = Encoded::new(&mut *object)?.into_draft();
         Ok(Some(Batch::of(Write::Put { key: key.clone(), expect, draft })))
     }
 

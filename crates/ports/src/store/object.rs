@@ -60,6 +60,11 @@ impl Draft {
         Self { json: [before.as_bytes(), after.as_bytes()].concat(), splice }
     }
 
+    /// What comes before the revision and what after it.
+    pub fn around_revision(&self) -> (&[u8], &[u8]) {
+        self.json.split_at((self.splice as usize).min(self.json.len()))
+    }
+
     /// How long the JSON is without its revision.
     pub(super) fn len(&self) -> usize {
         self.json.len()
@@ -98,7 +103,8 @@ impl Deref for Stored {
 
 impl Stored {
     pub(super) fn from_draft(path: Arc<str>, draft: &Draft, revision: Revision) -> Self {
-        Self::spliced(path, &draft.json, draft.splice, 0, revision)
+        let (head, tail) = draft.around_revision();
+        Self::joined(path, revision, head, tail)
     }
 
     pub(super) fn from_row(path: Arc<str>, revision: Revision, splice: u32, json: &[u8]) -> Self {
@@ -108,19 +114,18 @@ impl Stored {
     /// The same object shown at another revision: how a deletion shows the last state.
     #[must_use]
     pub fn restamped(&self, revision: Revision) -> Self {
-        let old_digits = decimal_digits(self.revision.0);
-        Self::spliced(self.path.clone(), self.json(), self.splice, old_digits, revision)
+        let json = self.json();
+        let at = (self.splice as usize).min(json.len());
+        let rest = (at + decimal_digits(self.revision.0)).min(json.len());
+        Self::joined(self.path.clone(), revision, &json[..at], &json[rest..])
     }
 
-    /// With the digits of the revision in the place of those that are to be skipped.
-    fn spliced(path: Arc<str>, json: &[u8], splice: u32, skip: usize, revision: Revision) -> Self {
-        let at = (splice as usize).min(json.len());
-        let rest = (at + skip).min(json.len());
-        let mut whole = Vec::with_capacity(at + decimal_digits(revision.0) + json.len() - rest);
-        whole.extend_from_slice(&json[..at]);
-        whole.extend_from_slice(revision.to_string().as_bytes());
-        whole.extend_from_slice(&json[rest..]);
-        Self::from_row(path, revision, splice, &whole)
+    /// With the digits of the revision between two pieces of its JSON.
+    fn joined(path: Arc<str>, revision: Revision, head: &[u8], tail: &[u8]) -> Self {
+        // The limit is beyond what any log takes as one object.
+        let splice = u32::try_from(head.len()).unwrap_or(u32::MAX);
+        let json = [head, revision.to_string().as_bytes(), tail].concat();
+        Self::from_row(path, revision, splice, &json)
     }
 
     /// The whole object as JSON, its revision included.

@@ -86,7 +86,7 @@ impl PartCall {
                 return Ok((object, outcome));
             }
             let (key, expect) = (self.key(), Precondition::At(stored.revision));
-            let write = Write::Put { key, expect, draft: encoded.into_draft()? };
+            let write = Write::Put { key, expect, draft: encoded.into_draft() };
             match self.api.store.commit(Batch::of(write)).await {
                 Ok(_) => return Ok((object, outcome)),
                 Err(CommitError::Conflict { .. }) => {}

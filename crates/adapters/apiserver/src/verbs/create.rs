@@ -76,7 +76,7 @@ pub async fn store_new(call: &Call, mut object: Box<dyn AnyObject>) -> Result<Re
             return call.show_json(StatusCode::CREATED, &encoded.at(None));
         }
         let checks = call.kind.needs_at_start(&*object, &call.api.store);
-        let write = Write::Put { key, expect: Precondition::Absent, draft: encoded.into_draft()? };
+        let write = Write::Put { key, expect: Precondition::Absent, draft: encoded.into_draft() };
         match call.api.store.commit(Batch { checks, writes: vec![write] }).await {
             Ok(committed) => {
                 let stored =

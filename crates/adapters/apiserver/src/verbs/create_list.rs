@@ -95,7 +95,7 @@ pub async fn create_list(
             shown.push(encoded.at(None));
         } else {
             checks.extend(call.kind.needs_at_start(&*object, &call.api.store));
-            writes.push(Write::Put { key, expect: Precondition::Absent, draft: encoded.into_draft()? });
+            writes.push(Write::Put { key, expect: Precondition::Absent, draft: encoded.into_draft() });
         }
     }
     if writes.is_empty() {

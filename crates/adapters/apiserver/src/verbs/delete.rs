@@ -123,7 +123,7 @@ async fn delete_one(
                 if dry_run {
                     return Ok(Deleted::Marked(encoded.at(Some(stored.revision))));
                 }
-                Write::Put { key: key.clone(), expect, draft: encoded.into_draft()? }
+                Write::Put { key: key.clone(), expect, draft: encoded.into_draft() }
             }
             (false, _) if dry_run => return Ok(Deleted::WouldGo),
             (false, _) => Write::Delete { key: key.clone(), expect },

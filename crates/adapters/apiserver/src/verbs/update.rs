@@ -88,7 +88,7 @@ pub async fn store_change(
     let (write, last, checks) = if goes {
         (Write::Delete { key, expect }, Some(encoded), call.kind.needs_at_end(&*new))
     } else {
-        (Write::Put { key, expect, draft: encoded.into_draft()? }, None, Vec::new())
+        (Write::Put { key, expect, draft: encoded.into_draft() }, None, Vec::new())
     };
     match call.api.store.commit(Batch { checks, writes: vec![write] }).await {
         Ok(committed) => {
