@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::read::names_fields;
+
 const FREE_FORM: &str = "x-kubernetes-preserve-unknown-fields";
 /// Keys that clients of ours are shown as they are.
 const SHOWN: [&str; 28] = [
@@ -90,8 +92,7 @@ fn one_type(schema: &Map<String, Value>, shown: &mut Map<String, Value>) {
             }
         }
     }
-    let is_object = ["properties", "additionalProperties"].iter().any(|key| schema.contains_key(*key));
-    if is_object {
+    if names_fields(schema) {
         shown.entry("type").or_insert_with(|| json!("object"));
     }
 }

@@ -102,6 +102,7 @@ impl Reader {
             None | Some(Type::Object) => node.wanted = Some(Type::Object),
             Some(_) => return Err(refuse("type", "must be object: a spec is one")),
         }
+        default_fits(&mut node, "")?;
         if node.nullable {
             return Err(refuse("nullable", "a spec cannot be null"));
         }
@@ -124,7 +125,7 @@ impl Reader {
         known_keys(schema, at)?;
         let (wanted, nullable) = read_type(schema, at)?;
         let mut node = Node {
-            wanted,
+            wanted: wanted.or_else(|| names_fields(schema).then_some(Type::Object)),
             nullable,
             default: schema.get("default").cloned(),
             words: read_words(schema, at)?,
@@ -217,6 +218,11 @@ impl Reader {
 
 fn refuse(at: &str, why: impl Into<String>) -> SchemaError {
     SchemaError { at: at.to_owned(), why: why.into() }
+}
+
+/// What has fields is an object, even if it does not say so.
+pub(crate) fn names_fields(schema: &Schema) -> bool {
+    ["properties", "additionalProperties"].iter().any(|key| schema.contains_key(*key))
 }
 
 fn known_keys(schema: &Schema, at: &str) -> Result<(), SchemaError> {

@@ -52,6 +52,8 @@ fn a_schema_that_cannot_be_used_is_refused_with_the_place() {
             "properties.a.default[1]",
             "must be text",
         ),
+        (json!({"default": 3}), "default", "must be an object"),
+        (field(json!({"properties": {}, "default": 3})), "properties.a.default", "must be an object"),
         (
             json!({"properties": {"a": {}}, "oneOf": [{"required": ["b"]}]}),
             "",
