@@ -9,6 +9,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use muster_fleet::liveness::{Settings, judge};
 use muster_ports::clock::{Clock, Millis};
+use muster_ports::publisher::Boxed;
 use muster_ports::store::{
     Batch, Change, CommitError, Key, Precondition, ResourceName, Store, Watch, WatchError, WatchScope, Write,
 };
@@ -57,9 +58,16 @@ impl Known {
 }
 
 /// Sees to the phases of robots until the store closes.
-pub async fn run(store: Store, clock: Arc<dyn Clock>, settings: Settings, telemetry: Telemetry) {
-    let robots = Robots::new(store.clone(), clock.clone(), settings);
-    wake::run(store, clock, robots.map(|robots| Robots { telemetry, ..robots })).await;
+pub fn run(
+    store: Store,
+    clock: Arc<dyn Clock>,
+    settings: Settings,
+    telemetry: Telemetry,
+) -> Boxed<'static, ()> {
+    Box::pin(async move {
+        let robots = Robots::new(store.clone(), clock.clone(), settings);
+        wake::run(store, clock, robots.map(|robots| Robots { telemetry, ..robots })).await;
+    })
 }
 
 impl Robots {

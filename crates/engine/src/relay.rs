@@ -33,6 +33,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use cursor::Cursor;
+use muster_ports::publisher::Boxed;
 use worker::Worker;
 
 /// Where sinks are kept.
@@ -155,7 +156,11 @@ struct Tended {
 }
 
 /// Tells about changes until the store closes.
-pub async fn run(outside: Outside, settings: Settings) {
+pub fn run(outside: Outside, settings: Settings) -> Boxed<'static, ()> {
+    Box::pin(follow_always(outside, settings))
+}
+
+async fn follow_always(outside: Outside, settings: Settings) {
     let mut relay =
         Relay { outside, settings: Arc::new(settings), tended: HashMap::new(), workers: JoinSet::new() };
     loop {

@@ -12,6 +12,7 @@ use futures_util::stream::FuturesUnordered;
 use muster_ports::inbox::{Answer, Delivered, Inbox, Inboxes};
 use muster_ports::job_archive::{ArchiveError, JobArchive};
 use muster_ports::kube_jobs::{FinishedJobs, KubeError};
+use muster_ports::publisher::Boxed;
 use muster_ports::publisher::PublishError;
 use muster_relay::response::{EndedJob, Response, choose_response};
 use muster_types::kube_job::KubeJobSpec;
@@ -50,7 +51,11 @@ enum Trouble {
 }
 
 /// Responds until nobody wants it any more.
-pub async fn run(outside: Outside, settings: Settings) {
+pub fn run(outside: Outside, settings: Settings) -> Boxed<'static, ()> {
+    Box::pin(listen_always(outside, settings))
+}
+
+async fn listen_always(outside: Outside, settings: Settings) {
     let mut pause = FIRST_PAUSE;
     loop {
         let error = match outside.inboxes.open().await {

@@ -1,5 +1,6 @@
 //! The engine as a loop that sleeps until there is a reason to look.
 
+use muster_ports::publisher::Boxed;
 use muster_ports::runtime::Fact;
 use muster_ports::store::WatchError;
 use tokio::sync::mpsc;
@@ -9,7 +10,16 @@ use crate::questions::Question;
 use crate::wake::Wake;
 
 /// Cycles whenever something changed, was reported, or is due, until the facts end or the store closes.
-pub async fn run(
+pub fn run(
+    engine: Engine,
+    outside: Outside,
+    facts: mpsc::UnboundedReceiver<Fact>,
+    questions: mpsc::Receiver<Question>,
+) -> Boxed<'static, ()> {
+    Box::pin(cycle(engine, outside, facts, questions))
+}
+
+async fn cycle(
     mut engine: Engine,
     outside: Outside,
     mut facts: mpsc::UnboundedReceiver<Fact>,

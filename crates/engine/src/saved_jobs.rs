@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use muster_ports::blobs::{BlobKey, Blobs};
+use muster_ports::publisher::Boxed;
 use muster_ports::store::{ResourceName, Store, WatchError, WatchScope};
 use muster_types::{JsonText, KubeJob};
 
@@ -13,7 +14,11 @@ const KUBE_JOBS: &str = "kubejobs.muster.dev";
 const CHANGES: usize = 256;
 
 /// Sees to it until the store closes.
-pub async fn run(store: Store, blobs: Arc<dyn Blobs>) {
+pub fn run(store: Store, blobs: Arc<dyn Blobs>) -> Boxed<'static, ()> {
+    Box::pin(follow(store, blobs))
+}
+
+async fn follow(store: Store, blobs: Arc<dyn Blobs>) {
     loop {
         let resource = ResourceName::new(KUBE_JOBS);
         let snapshot = store.snapshot(&resource);

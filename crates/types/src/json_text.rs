@@ -16,6 +16,11 @@ pub trait JsonText: Sized {
         Self::read(json).map(|(object, _)| object)
     }
 
+    /// Out of a document of any shape.
+    fn from_document(document: &serde_json::Value) -> serde_json::Result<Self> {
+        Self::from_json(document.to_string().as_bytes())
+    }
+
     /// As a document of any shape.
     fn to_document(&self) -> serde_json::Result<serde_json::Value> {
         serde_json::from_slice(&self.to_json()?)

@@ -34,7 +34,7 @@ fn read_adapter(file: &Path, name: Option<&str>) -> anyhow::Result<Adapter> {
         let place = manifest.place;
         let object = manifest.object.map_err(|why| anyhow::anyhow!("{place}: {why}"))?;
         if object.kind == "Adapter" && name.is_none_or(|name| name == object.name) {
-            return serde_json::from_value(object.document).with_context(|| place.to_string());
+            return Adapter::from_document(&object.document).with_context(|| place.to_string());
         }
     }
     match name {
@@ -60,7 +60,7 @@ async fn read_resource(session: &Session, adapter: &Adapter, named: &str) -> any
         bail!("{named} is not of the type {:?} that the adapter is for", adapter.spec.resource_type);
     }
     let object = session.client.get(resource, session.namespace(), name, Form::Objects).await?;
-    serde_json::from_value(object).with_context(|| format!("{named} is no managed resource"))
+    ManagedResource::from_document(&object).with_context(|| format!("{named} is no managed resource"))
 }
 
 /// The steps as text, and whether all of them went well.

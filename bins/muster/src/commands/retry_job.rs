@@ -30,7 +30,7 @@ pub async fn run(session: &Session, works: &[Work]) -> anyhow::Result<ExitCode> 
                 work.name
             );
         }
-        let old: Job = serde_json::from_value(work.get(session).await?)?;
+        let old = Job::from_document(&work.get(session).await?)?;
         let state = old.status.current_state();
         if !state.is_terminal() {
             anyhow::bail!("job {} has not ended ({state}); cancel it or wait for its end", work.name);

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use muster_client::Resource;
 use muster_client::client::Form;
 use muster_types::robot::RobotSpec;
-use muster_types::{Duration, Robot, Timestamp};
+use muster_types::{Duration, JsonText as _, Robot, Timestamp};
 use serde_json::{Value, json};
 
 use super::listing::{each_page, scope, selectors};
@@ -67,7 +67,7 @@ async fn list(globals: &Globals, all_namespaces: bool, label: Option<&str>) -> a
     let mut robots: Vec<Robot> = Vec::new();
     each_page(&session.client, &resource, scope, &selectors, Form::Objects, None, |page| {
         let items = page.document["items"].as_array().into_iter().flatten();
-        robots.extend(items.filter_map(|item| serde_json::from_value(item.clone()).ok()));
+        robots.extend(items.filter_map(|item| Robot::from_document(item).ok()));
         Ok(())
     })
     .await?;

@@ -135,7 +135,7 @@ fn is_there(error: &anyhow::Error) -> bool {
 async fn read(session: &Session, name: &str) -> anyhow::Result<Schedule> {
     let resource = Resource::known::<ScheduleSpec>();
     let found = session.client.get(&resource, session.namespace(), name, Form::Objects).await?;
-    serde_json::from_value(found).with_context(|| format!("schedule {name} cannot be read"))
+    Schedule::from_document(&found).with_context(|| format!("schedule {name} cannot be read"))
 }
 
 fn times_of(schedule: &Schedule) -> anyhow::Result<Occurrences> {
@@ -157,7 +157,7 @@ async fn make(session: &Session, schedule: &Schedule, cause: Option<&Cause>) -> 
             (None, Some(reference)) => {
                 let resource = Resource::known::<TaskTemplateSpec>();
                 let found = session.client.get(&resource, namespace, &reference.name, Form::Objects).await?;
-                serde_json::from_value::<TaskTemplate>(found)?.spec.template
+                TaskTemplate::from_document(&found)?.spec.template
             }
             (None, None) => bail!("the schedule names nothing to make"),
         };

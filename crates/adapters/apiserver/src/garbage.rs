@@ -16,6 +16,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use memchr::memmem::Finder;
 use muster_ports::clock::Clock;
+use muster_ports::publisher::Boxed;
 use muster_ports::store::{
     Batch, Change, CommitError, Key, Precondition, Revision, Store, Stored, WatchError, WatchScope, Write,
 };
@@ -47,7 +48,16 @@ struct Graph {
 }
 
 /// Carries out cascading deletion until shutdown.
-pub async fn collect(store: Store, registry: Registry, clock: Arc<dyn Clock>, shutdown: Shutdown) {
+pub fn collect(
+    store: Store,
+    registry: Registry,
+    clock: Arc<dyn Clock>,
+    shutdown: Shutdown,
+) -> Boxed<'static, ()> {
+    Box::pin(collect_always(store, registry, clock, shutdown))
+}
+
+async fn collect_always(store: Store, registry: Registry, clock: Arc<dyn Clock>, shutdown: Shutdown) {
     while !shutdown.is_requested() {
         tokio::select! {
             () = shutdown.requested() => return,

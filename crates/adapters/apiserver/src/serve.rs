@@ -15,6 +15,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+use muster_ports::publisher::Boxed;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -55,7 +56,16 @@ pub struct Listening {
 }
 
 /// Serves until shutdown is asked for, then lets open requests end.
-pub async fn serve(api: Arc<Api>, listener: TcpListener, listening: Listening, shutdown: Shutdown) {
+pub fn serve(
+    api: Arc<Api>,
+    listener: TcpListener,
+    listening: Listening,
+    shutdown: Shutdown,
+) -> Boxed<'static, ()> {
+    Box::pin(accept(api, listener, listening, shutdown))
+}
+
+async fn accept(api: Arc<Api>, listener: TcpListener, listening: Listening, shutdown: Shutdown) {
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = JoinSet::new();
     loop {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use muster_ports::blobs::Blobs;
 use muster_ports::clock::Clock;
+use muster_ports::publisher::Boxed;
 use muster_ports::runtime::{Fact, FilesError, Handle, Launch, Runtime};
 use muster_ports::store::Store;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -39,12 +40,12 @@ impl RobotRuntime {
         settings: RobotSettings,
         store: Store,
         clock: Arc<dyn Clock>,
-    ) -> (Self, UnboundedReceiver<Fact>, impl Future<Output = ()> + Send + 'static) {
+    ) -> (Self, UnboundedReceiver<Fact>, Boxed<'static, ()>) {
         let logs = LogStore::new(settings.root, settings.log_max_bytes);
         let (facts, seen) = unbounded_channel();
         let (desk, orders) = unbounded_channel();
         let forwards = Desk::new(link, store, clock, logs.clone(), facts).run(orders);
-        (Self { desk, logs }, seen, forwards)
+        (Self { desk, logs }, seen, Box::pin(forwards))
     }
 
     /// The logs of its attempts.

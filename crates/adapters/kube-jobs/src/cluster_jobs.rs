@@ -1,16 +1,15 @@
 //! Lists of jobs and pods, now or as they were.
 
-use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::serde::de::DeserializeOwned;
 use kube::api::{Api, ListParams, VersionMatch};
 use kube::{Client, Error};
 use muster_ports::kube_jobs::{KubeError, KubeJobs, KubeList, KubePlace, KubeWatch};
 use muster_ports::publisher::Boxed;
 use muster_types::KubePodView;
+use serde::de::DeserializeOwned;
 
 use crate::errors::read_error;
 use crate::follow::Follow;
+use crate::objects::{Job, Pod};
 use crate::views::{view_job, view_pod};
 
 /// Pods of jobs have this label.
@@ -23,7 +22,7 @@ const PAGE: u32 = 500;
 /// The jobs of a cluster.
 #[derive(Clone)]
 pub struct ClusterJobs {
-    client: Client,
+    pub(crate) client: Client,
     own_namespace: String,
 }
 

@@ -5,15 +5,18 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use futures_util::{AsyncRead, AsyncReadExt as _};
-use kube::Error;
-use kube::api::{DeleteParams, ListParams, LogParams, Preconditions};
+use kube::api::{DeleteParams, GetParams, ListParams, LogParams, Preconditions};
+use kube::core::Request;
+use kube::{Error, Resource as _};
 use muster_ports::job_archive::LogPieces;
 use muster_ports::kube_jobs::{FinishedJob, FinishedJobs, KubeError, PodContainer};
 use muster_ports::publisher::Boxed;
+use serde_json::Value;
 
 use crate::ClusterJobs;
 use crate::cluster_jobs::{UID_LABEL, list_all};
 use crate::errors::{is_missing, read_error};
+use crate::objects::Job;
 use crate::views::view_finished;
 
 /// Bytes of a log that are read at once.
@@ -27,15 +30,15 @@ impl FinishedJobs for ClusterJobs {
         uid: &'a str,
     ) -> Boxed<'a, Result<Option<FinishedJob>, KubeError>> {
         Box::pin(async move {
-            let found = self.jobs(namespace).get_opt(name).await.map_err(|error| read_error(&error))?;
-            let Some(job) = found.filter(|job| job.metadata.uid.as_deref() == Some(uid)) else {
-                return Ok(None);
+            let document = match self.read_job(namespace, name).await {
+                Ok(document) if document["metadata"]["uid"] == uid => document,
+                Ok(_) => return Ok(None),
+                Err(error) if is_missing(&error) => return Ok(None),
+                Err(error) => return Err(read_error(&error)),
             };
             let asked = ListParams::default().labels(&format!("{UID_LABEL}={uid}"));
             let listed = list_all(&self.pods(namespace), asked, None).await;
             let (pods, _) = listed.map_err(|error| read_error(&error))?;
-            let document = serde_json::to_value(&job)
-                .map_err(|error| KubeError::Unreachable(format!("the job cannot be read: {error}")))?;
             Ok(Some(FinishedJob { document, pods: pods.iter().map(view_finished).collect() }))
         })
     }
@@ -73,6 +76,15 @@ impl FinishedJobs for ClusterJobs {
                 Err(error) => Err(read_error(&error)),
             }
         })
+    }
+}
+
+impl ClusterJobs {
+    /// All of a job.
+    async fn read_job(&self, namespace: &str, name: &str) -> Result<Value, Error> {
+        let request = Request::new(Job::url_path(&(), Some(namespace)));
+        let request = request.get(name, &GetParams::default()).map_err(Error::BuildRequest)?;
+        self.client.request(request).await
     }
 }
 

@@ -4,19 +4,18 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, pin_mut};
-use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::serde::de::DeserializeOwned;
 use kube::ResourceExt as _;
 use kube::api::{Api, WatchEvent, WatchParams};
 use muster_ports::kube_jobs::{KubeError, KubeNews, KubePlace, KubeWatch};
 use muster_ports::publisher::Boxed;
+use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::cluster_jobs::JOB_LABEL;
 use crate::errors::{read_error, read_status};
+use crate::objects::{Job, Pod};
 use crate::views::{view_job, view_pod};
 
 /// News that wait to be taken.

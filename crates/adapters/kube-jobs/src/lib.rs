@@ -11,6 +11,7 @@ mod cluster_jobs;
 mod errors;
 mod finished;
 mod follow;
+mod objects;
 mod views;
 
 pub use cluster_jobs::ClusterJobs;

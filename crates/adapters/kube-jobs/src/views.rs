@@ -1,38 +1,37 @@
 //! What is read out of a Job and a Pod. Pure.
 
-use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use muster_ports::kube_jobs::{FinishedPod, PodContainer};
 use muster_types::{KubeJobEnd, KubeJobView, KubePodView};
 
+use crate::objects::{ContainerStatus, Job, Pod};
+
 /// What is seen of a job.
 pub fn view_job(job: &Job) -> KubeJobView {
     let metadata = job.metadata.clone();
-    let status = job.status.clone().unwrap_or_default();
-    let count = |number: Option<i32>| number.and_then(|number| u32::try_from(number).ok()).unwrap_or(0);
+    let count = |number: i32| u32::try_from(number).unwrap_or(0);
     KubeJobView {
         uid: metadata.uid.unwrap_or_default(),
         name: metadata.name.unwrap_or_default(),
         namespace: metadata.namespace.unwrap_or_default(),
         labels: metadata.labels.unwrap_or_default().into_iter().collect(),
-        suspended: job.spec.as_ref().and_then(|spec| spec.suspend).unwrap_or(false),
-        failed: count(status.failed),
-        succeeded: count(status.succeeded),
+        suspended: job.spec.suspend,
+        failed: count(job.status.failed),
+        succeeded: count(job.status.succeeded),
         end: end_of(job),
     }
 }
 
 /// The conditions alone say how a job ended: its counters pass through zero between two tries.
 fn end_of(job: &Job) -> Option<KubeJobEnd> {
-    let conditions = job.status.as_ref()?.conditions.as_deref()?;
+    let conditions = &job.status.conditions;
     let last =
-        conditions.iter().find(|it| it.status == "True" && ["Complete", "Failed"].contains(&&*it.type_))?;
-    if last.type_ == "Complete" {
+        conditions.iter().find(|it| it.status == "True" && ["Complete", "Failed"].contains(&&*it.kind))?;
+    if last.kind == "Complete" {
         return Some(KubeJobEnd::Complete);
     }
-    let parts: Vec<&str> = [last.reason.as_deref(), last.message.as_deref()].into_iter().flatten().collect();
-    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    let parts: Vec<&str> =
+        [&*last.reason, &*last.message].into_iter().filter(|part| !part.is_empty()).collect();
     Some(KubeJobEnd::Failed(if parts.is_empty() { "Unknown".to_owned() } else { parts.join(" - ") }))
 }
 
@@ -40,16 +39,13 @@ fn end_of(job: &Job) -> Option<KubeJobEnd> {
 pub fn view_pod(pod: &Pod) -> Option<KubePodView> {
     let metadata = &pod.metadata;
     let owner = metadata.owner_references.as_ref()?.iter().find(|owner| owner.kind == "Job")?;
-    let status = pod.status.clone().unwrap_or_default();
-    let containers = status.container_statuses.as_deref().unwrap_or_default();
+    let containers = &pod.status.container_statuses;
     let deleted = metadata.deletion_timestamp.as_ref().map(seconds);
-    let ended = containers.iter().filter_map(|container| {
-        container.state.as_ref()?.terminated.as_ref()?.finished_at.as_ref().map(seconds)
-    });
+    let ended = containers.iter().filter_map(|it| it.state.terminated.finished_at.as_ref().map(seconds));
     let made = metadata.creation_timestamp.as_ref().map(seconds);
-    let failed = match status.phase.as_deref() {
-        Some("Succeeded") => None,
-        Some("Failed") => ended.max().or(deleted).or(made),
+    let failed = match pod.status.phase.as_str() {
+        "Succeeded" => None,
+        "Failed" => ended.max().or(deleted).or(made),
         _ => deleted,
     };
     Some(KubePodView {
@@ -58,24 +54,19 @@ pub fn view_pod(pod: &Pod) -> Option<KubePodView> {
         started: containers.iter().filter_map(last_start).max(),
         failed,
         deleted: deleted.is_some(),
-        restarts: restarts(&status),
+        restarts: restarts(containers),
     })
 }
 
-fn restarts(status: &PodStatus) -> u32 {
-    let containers = status.container_statuses.as_deref().unwrap_or_default();
+fn restarts(containers: &[ContainerStatus]) -> u32 {
     let most = containers.iter().map(|container| container.restart_count).max();
     u32::try_from(most.unwrap_or(0)).unwrap_or(0)
 }
 
 /// When a container last began to run. One that could not be started has a time long ago.
 fn last_start(container: &ContainerStatus) -> Option<i64> {
-    let states = [container.state.as_ref(), container.last_state.as_ref()];
-    let starts = states.into_iter().flatten().flat_map(|state| {
-        let running = state.running.as_ref().and_then(|running| running.started_at.as_ref());
-        let ended = state.terminated.as_ref().and_then(|ended| ended.started_at.as_ref());
-        [running, ended]
-    });
+    let states = [&container.state, &container.last_state].into_iter();
+    let starts = states.flat_map(|state| [&state.running.started_at, &state.terminated.started_at]);
     starts.flatten().map(seconds).filter(|at| *at > 0).max()
 }
 
@@ -86,15 +77,14 @@ fn seconds(time: &Time) -> i64 {
 /// The containers of a pod that ran, those that prepared it first.
 pub fn view_finished(pod: &Pod) -> FinishedPod {
     let name = pod.metadata.name.clone().unwrap_or_default();
-    let status = pod.status.clone().unwrap_or_default();
-    let all = status.init_container_statuses.into_iter().chain(status.container_statuses).flatten();
+    let all = pod.status.init_container_statuses.iter().chain(&pod.status.container_statuses);
     let mut containers = Vec::new();
     for container in all {
         let run = |previous| PodContainer { pod: name.clone(), container: container.name.clone(), previous };
         if container.restart_count > 0 {
             containers.push(run(true));
         }
-        if last_start(&container).is_some() {
+        if last_start(container).is_some() {
             containers.push(run(false));
         }
     }

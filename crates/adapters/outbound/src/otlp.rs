@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use muster_ports::clock::Millis;
 use muster_ports::outbound::HttpCall;
+use muster_ports::publisher::Boxed;
 use muster_ports::telemetry::Telemetry;
 use muster_ports::telemetry::catalog::SPANS;
 use muster_ports::traces::Span;
@@ -46,7 +47,11 @@ impl Otlp {
     }
 
     /// Sends what arrives until nothing can arrive any more.
-    pub async fn run(self, mut spans: Receiver<Span>) {
+    pub fn run(self, spans: Receiver<Span>) -> Boxed<'static, ()> {
+        Box::pin(self.send_all(spans))
+    }
+
+    async fn send_all(self, mut spans: Receiver<Span>) {
         let mut was_away = false;
         let mut gathered = Vec::new();
         while spans.recv_many(&mut gathered, MOST).await > 0 {

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::Client;
 use kube::api::{Api, DeleteParams, PostParams, Preconditions};
+use kube::core::Request;
 use muster_ports::runtime::Launch;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::Value;
 use tokio::time::sleep;
 
 use crate::manifest::{SERVER_LABEL, TASK_LABEL, namespace_of, render_pod, render_secret};
+use crate::pod::Pod;
 use crate::refusal::{Refusal, read_refusal};
 use crate::settings::PodSettings;
 
@@ -36,32 +39,45 @@ impl Cluster {
         let manifest =
             render_pod(launch, more, &self.settings).map_err(|error| bad("PodRefused", error.to_string()))?;
         let namespace = namespace_of(more, &self.settings);
-        let pods = self.pods(&namespace);
-        let pod = match pods.create(&PostParams::default(), &manifest).await {
+        let pod = match self.post::<Pod>(&namespace, "pods", &manifest).await {
             Ok(pod) => pod,
-            Err(error) => match read_refusal(&error) {
-                Refusal::Exists => self.find_own(&pods, &manifest).await?,
-                other => return Err(other),
-            },
+            Err(Refusal::Exists) => self.find_own(&namespace, &manifest).await?,
+            Err(other) => return Err(other),
         };
         let Some(secret) = render_secret(launch, &pod, &self.settings) else { return Ok(()) };
-        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &namespace);
-        match secrets.create(&PostParams::default(), &secret).await.map_err(|error| read_refusal(&error)) {
+        match self.post::<IgnoredAny>(&namespace, "secrets", &secret).await {
             Ok(_) | Err(Refusal::Exists) => Ok(()),
             Err(refusal) => Err(refusal),
         }
     }
 
+    async fn post<T: DeserializeOwned>(
+        &self,
+        namespace: &str,
+        plural: &str,
+        object: &Value,
+    ) -> Result<T, Refusal> {
+        let request = Request::new(path(namespace, plural));
+        let made = match request.create(&PostParams::default(), object.to_string().into_bytes()) {
+            Ok(request) => self.client.request(request).await,
+            Err(error) => Err(kube::Error::BuildRequest(error)),
+        };
+        made.map_err(|error| read_refusal(&error))
+    }
+
     /// The pod of the same name, if it is of the same attempt.
-    async fn find_own(&self, pods: &Api<Pod>, manifest: &Pod) -> Result<Pod, Refusal> {
-        let name = manifest.metadata.name.as_deref().unwrap_or_default();
-        let found = pods.get(name).await.map_err(|error| match read_refusal(&error) {
+    async fn find_own(&self, namespace: &str, manifest: &Value) -> Result<Pod, Refusal> {
+        let name = manifest["metadata"]["name"].as_str().unwrap_or_default();
+        let found = self.pods(namespace).get(name).await.map_err(|error| match read_refusal(&error) {
             // It went in between.
             Refusal::NotFound => Refusal::Transient { message: "the pod is just going".into(), after: None },
             other => other,
         })?;
-        let label = |pod: &Pod, key: &str| pod.metadata.labels.as_ref()?.get(key).cloned();
-        let same = [SERVER_LABEL, TASK_LABEL].iter().all(|key| label(&found, key) == label(manifest, key));
+        let labels = found.metadata.labels.as_ref();
+        let same = [SERVER_LABEL, TASK_LABEL].iter().all(|key| {
+            labels.and_then(|labels| labels.get(*key)).map(String::as_str)
+                == manifest["metadata"]["labels"][key].as_str()
+        });
         if same {
             return Ok(found);
         }
@@ -97,4 +113,9 @@ impl Cluster {
             }
         }
     }
+}
+
+/// Where the objects of a kind are.
+pub(crate) fn path(namespace: &str, plural: &str) -> String {
+    format!("/api/v1/namespaces/{namespace}/{plural}")
 }

@@ -19,6 +19,7 @@ mod live_logs;
 mod log_store;
 mod manifest;
 mod pause;
+mod pod;
 mod pod_view;
 mod refusal;
 mod runtime;

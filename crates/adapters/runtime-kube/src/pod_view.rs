@@ -1,10 +1,10 @@
 //! What matters of a pod. Pure.
 
-use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus, Pod};
 use muster_ports::clock::Millis;
 use muster_ports::runtime::{Handle, UNSCHEDULABLE};
 
 use crate::manifest::{ATTEMPT_LABEL, TASK_LABEL};
+use crate::pod::{ContainerState, ContainerStatus, Pod, Termination};
 
 /// Reasons of a container that waits for its image.
 const IMAGE_TROUBLE: [&str; 5] =
@@ -85,36 +85,32 @@ impl PodView {
         let labels = pod.metadata.labels.as_ref()?;
         let attempt = labels.get(ATTEMPT_LABEL)?.parse().ok()?;
         let handle = Handle { task: labels.get(TASK_LABEL)?.clone(), attempt };
-        let status = pod.status.clone().unwrap_or_default();
-        let conditions = status.conditions.unwrap_or_default();
+        let status = &pod.status;
         let condition = |kind: &str, value: &str| {
-            conditions.iter().find(|condition| condition.type_ == kind && condition.status == value)
+            status.conditions.iter().find(|condition| condition.kind == kind && condition.status == value)
         };
-        let disruption = condition("DisruptionTarget", "True").map(|condition| {
-            (condition.reason.clone().unwrap_or_default(), condition.message.clone().unwrap_or_default())
-        });
+        let disruption = condition("DisruptionTarget", "True")
+            .map(|condition| (condition.reason.clone(), condition.message.clone()));
         let unschedulable = condition("PodScheduled", "False")
-            .filter(|condition| condition.reason.as_deref() == Some(UNSCHEDULABLE))
-            .map(|condition| condition.message.clone().unwrap_or_default());
-        let main = status.container_statuses.unwrap_or_default();
-        let sidecars = status.init_container_statuses.unwrap_or_default();
+            .filter(|condition| condition.reason == UNSCHEDULABLE)
+            .map(|condition| condition.message.clone());
         // Statuses are sorted by name; the order that counts is that of the spec.
-        let named = |name: &str| main.iter().chain(&sidecars).find(|status| status.name == name);
-        let spec = pod.spec.as_ref()?;
-        let containers = spec.containers.iter().chain(spec.init_containers.iter().flatten());
+        let statuses = status.container_statuses.iter().chain(&status.init_container_statuses);
+        let named = |name: &str| statuses.clone().find(|status| status.name == name);
+        let containers = pod.spec.containers.iter().chain(&pod.spec.init_containers);
         Some(Self {
             handle,
             namespace: pod.metadata.namespace.clone()?,
             name: pod.metadata.name.clone()?,
             uid: pod.metadata.uid.clone().unwrap_or_default(),
             deleting: pod.metadata.deletion_timestamp.is_some(),
-            phase: match status.phase.as_deref() {
-                Some("Succeeded" | "Failed") => Phase::Ended,
-                Some("Running") => Phase::Running,
+            phase: match status.phase.as_str() {
+                "Succeeded" | "Failed" => Phase::Ended,
+                "Running" => Phase::Running,
                 _ => Phase::Pending,
             },
-            reason: status.reason.unwrap_or_default(),
-            message: status.message.unwrap_or_default(),
+            reason: status.reason.clone(),
+            message: status.message.clone(),
             disruption,
             unschedulable,
             containers: containers
@@ -193,15 +189,11 @@ fn trouble_of(container: &ContainerView) -> Option<Trouble> {
 }
 
 fn read_container(name: &str, status: Option<&ContainerStatus>) -> ContainerView {
-    let state = status.and_then(|status| status.state.as_ref());
-    let before = status.and_then(|status| status.last_state.as_ref());
+    let status = status.cloned().unwrap_or_default();
     ContainerView {
         name: name.to_owned(),
-        state: state.map_or_else(
-            || ContainerPhase::Waiting { reason: String::new(), message: String::new() },
-            read_state,
-        ),
-        before: before.and_then(|state| state.terminated.as_ref()).map(read_end),
+        state: read_state(&status.state),
+        before: status.last_state.terminated.as_ref().map(read_end),
     }
 }
 
@@ -213,19 +205,16 @@ fn read_state(state: &ContainerState) -> ContainerPhase {
         return ContainerPhase::Running;
     }
     let waiting = state.waiting.clone().unwrap_or_default();
-    ContainerPhase::Waiting {
-        reason: waiting.reason.unwrap_or_default(),
-        message: waiting.message.unwrap_or_default(),
-    }
+    ContainerPhase::Waiting { reason: waiting.reason, message: waiting.message }
 }
 
-fn read_end(end: &ContainerStateTerminated) -> Terminated {
+fn read_end(end: &Termination) -> Terminated {
     let signal = end.signal.filter(|signal| *signal > 0);
     Terminated {
         exit_code: end.exit_code,
         signal: signal.or_else(|| (129..=192).contains(&end.exit_code).then(|| end.exit_code - 128)),
-        reason: end.reason.clone().unwrap_or_default(),
-        message: end.message.clone().unwrap_or_default(),
+        reason: end.reason.clone(),
+        message: end.message.clone(),
         at: end.finished_at.as_ref().map_or(Millis(0), |time| Millis(time.0.as_millisecond())),
     }
 }

@@ -4,14 +4,13 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Event;
-use kube::Api;
-use kube::api::ListParams;
+use kube::api::{GetParams, ListParams};
+use kube::core::Request;
 use muster_ports::blobs::{BlobError, BlobKey, Blobs};
 use muster_ports::runtime::Handle;
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, path};
 use crate::pod_view::PodView;
 
 /// Name of the file.
@@ -33,29 +32,29 @@ pub(crate) async fn keep(
 }
 
 async fn describe(cluster: &Cluster, view: &PodView, failed: bool) -> Option<String> {
-    let pod = cluster.pods(&view.namespace).get(&view.name).await.ok()?;
-    let mut value = serde_json::to_value(&pod).ok()?;
+    let request = Request::new(path(&view.namespace, "pods")).get(&view.name, &GetParams::default()).ok()?;
+    let mut value: Value = cluster.client.request(request).await.ok()?;
     if let Some(metadata) = value["metadata"].as_object_mut() {
         metadata.remove("managedFields");
     }
-    let events = if failed { list_events(cluster, view).await } else { Vec::new() };
+    let events = if failed { list_events(cluster, view).await.unwrap_or_default() } else { Vec::new() };
     if !events.is_empty() {
         value["events"] = Value::Array(events);
     }
     serde_saphyr::to_string(&value).ok()
 }
 
-async fn list_events(cluster: &Cluster, view: &PodView) -> Vec<Value> {
-    let api: Api<Event> = Api::namespaced(cluster.client.clone(), &view.namespace);
+async fn list_events(cluster: &Cluster, view: &PodView) -> Option<Vec<Value>> {
     let asked = ListParams::default().fields(&format!("involvedObject.uid={}", view.uid));
-    let found = api.list(&asked).await.map(|list| list.items).unwrap_or_default();
-    let line = |event: &Event| {
+    let request = Request::new(path(&view.namespace, "events")).list(&asked).ok()?;
+    let found: Value = cluster.client.request(request).await.ok()?;
+    let line = |event: &Value| {
         json!({
-            "type": event.type_, "reason": event.reason, "message": event.message, "count": event.count,
-            "last": event.last_timestamp,
+            "type": event["type"], "reason": event["reason"], "message": event["message"],
+            "count": event["count"], "last": event["lastTimestamp"],
         })
     };
-    found.iter().map(line).collect()
+    Some(found["items"].as_array()?.iter().map(line).collect())
 }
 
 fn write(blobs: &dyn Blobs, handle: &Handle, text: &str) -> Result<u64, BlobError> {

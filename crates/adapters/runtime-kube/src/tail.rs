@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use futures_util::{AsyncBufRead, AsyncBufReadExt as _, FutureExt as _};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, LogParams};
 use muster_ports::runtime::Handle;
 use parking_lot::Mutex;
@@ -16,6 +15,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use crate::log_store::{Chunk, LogStore, LogWriter};
+use crate::pod::Pod;
 use crate::refusal::{Refusal, read_refusal};
 
 /// A stream that ended this shortly before the container did is whole.

@@ -6,7 +6,6 @@
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, pin_mut};
-use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{ListParams, WatchEvent, WatchParams};
 use tokio::sync::mpsc::UnboundedSender;
@@ -16,6 +15,7 @@ use crate::cluster::Cluster;
 use crate::desk::Message;
 use crate::manifest::SERVER_LABEL;
 use crate::pause::Pause;
+use crate::pod::Pod;
 use crate::pod_view::PodView;
 use crate::refusal::{Refusal, read_refusal};
 

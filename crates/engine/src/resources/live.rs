@@ -1,6 +1,7 @@
 //! The loop of managed resources, which sleeps until there is a reason to look.
 
 use muster_ports::outbound::OutboundAnswer;
+use muster_ports::publisher::Boxed;
 use muster_ports::store::WatchError;
 use tokio::sync::mpsc;
 
@@ -8,7 +9,14 @@ use super::Resources;
 use crate::wake::Wake;
 
 /// Cycles whenever something changed, was answered or is due, until the store closes.
-pub async fn run(
+pub fn run(
+    resources: Result<Resources, WatchError>,
+    answers: mpsc::UnboundedReceiver<OutboundAnswer>,
+) -> Boxed<'static, ()> {
+    Box::pin(cycle(resources, answers))
+}
+
+async fn cycle(
     resources: Result<Resources, WatchError>,
     mut answers: mpsc::UnboundedReceiver<OutboundAnswer>,
 ) {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use muster_ports::clock::{Clock, Millis};
+use muster_ports::publisher::Boxed;
 use muster_ports::store::{Store, WatchError};
 
 use super::Schedules;
@@ -17,6 +18,6 @@ impl Cycle for Schedules {
 }
 
 /// Cycles whenever something changed or is due, until the store closes.
-pub async fn run(store: Store, clock: Arc<dyn Clock>) {
-    wake::run(store.clone(), clock.clone(), Schedules::new(store, clock)).await;
+pub fn run(store: Store, clock: Arc<dyn Clock>) -> Boxed<'static, ()> {
+    Box::pin(async move { wake::run(store.clone(), clock.clone(), Schedules::new(store, clock)).await })
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muster_ports::clock::{Clock, Millis};
+use muster_ports::publisher::Boxed;
 use muster_ports::store::{Batch, CommitError, Draft, Key, Precondition, ResourceName, Store, Write};
 use muster_ports::telemetry::Telemetry;
 use muster_ports::telemetry::catalog::ROBOT_MESSAGES;
@@ -90,7 +91,11 @@ impl Reception {
     }
 
     /// Hears them until it is dropped. The broker then gives to others what it would have heard.
-    pub async fn run(mut self) {
+    pub fn run(self) -> Boxed<'static, ()> {
+        Box::pin(self.listen())
+    }
+
+    async fn listen(mut self) {
         let (connection, mut events) = self.link.open("", self.link.topics.reception_filters());
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
