@@ -45,15 +45,6 @@ impl Ledger {
         self.header.compacted = self.header.compacted.max(upto);
     }
 
-    /// Both together; the rows of the other one were added later.
-    pub fn with(&self, added: &Self) -> Self {
-        Self {
-            header: Header { revision: added.header.revision, ..self.header },
-            rows: self.rows + added.rows,
-            digest: self.digest.wrapping_add(added.digest),
-        }
-    }
-
     /// The checksum of the ledger itself.
     pub fn seal(&self) -> u32 {
         let mut hasher = Hasher::new();

@@ -123,58 +123,6 @@ async fn rows_that_are_altered_missing_or_added_are_refused() {
     }
 }
 
-/// A copy of the files of an open database: what a crash leaves. The header is behind the rows in it.
-fn crash(from: &Directory) -> Directory {
-    let copy = Directory::new();
-    for suffix in ["", "-wal"] {
-        fs::copy(from.beside(suffix), copy.beside(suffix)).unwrap();
-    }
-    copy
-}
-
-#[tokio::test]
-async fn after_a_crash_rows_that_came_after_the_header_are_there_and_a_gap_is_refused() {
-    let directory = Directory::new();
-    let store = Store::open(
-        SqliteLog::open(&directory.database()).unwrap(),
-        History::default(),
-        ManualClock::default(),
-    );
-    let store = store.unwrap();
-    for number in 0..8 {
-        store.commit(create_many(&format!("round-{number}"), 2)).await.unwrap();
-    }
-    let header = "SELECT revision FROM header";
-    let noted =
-        rusqlite::Connection::open(crash(&directory).database())
-            .unwrap()
-            .query_row(header, [], |row| row.get::<_, i64>(0));
-    assert_eq!(noted, Ok(0), "the header was written though rows were only added");
-    let contents = read(&crash(&directory).database()).unwrap();
-    assert_eq!((contents.header.revision.0, contents.rows.len()), (16, 16));
-    for (sql, expected) in [
-        ("DELETE FROM log WHERE revision = 7", Some("the rows before revision 8 are missing")),
-        ("DELETE FROM log WHERE revision < 3", Some("the rows before revision 3 are missing")),
-        ("UPDATE log SET crc = crc + 1 WHERE revision = 9", Some("the row of revision 9 ")),
-        ("SELECT 1", None),
-    ] {
-        let copy = crash(&directory);
-        rusqlite::Connection::open(copy.database()).unwrap().execute_batch(sql).unwrap();
-        match (read(&copy.database()), expected) {
-            (Err(LogError::Corrupt(words)), Some(expected)) => {
-                assert!(words.contains(expected), "{sql}: {words}")
-            }
-            (Ok(found), None) => assert_eq!(found, contents),
-            (other, _) => unreachable!("{sql}: {other:?}"),
-        }
-    }
-    store.close();
-    let noted = rusqlite::Connection::open(directory.database())
-        .unwrap()
-        .query_row(header, [], |row| row.get::<_, i64>(0));
-    assert_eq!(noted, Ok(16), "the header is behind after a clean end");
-}
-
 #[tokio::test]
 async fn a_page_that_was_not_written_is_refused() {
     let directory = Directory::new();

@@ -172,7 +172,7 @@ async fn a_database_of_a_newer_server_is_refused_and_left_alone() {
     let LogError::TooNew(words) = open(&directory.database()).unwrap_err() else { unreachable!() };
     let file = directory.database();
     let expected = format!(
-        "the database {} has schema version 7, and this server knows versions up to 2; nothing was changed. Start the \
+        "the database {} has schema version 7, and this server knows versions up to 1; nothing was changed. Start the \
          newer server again, or restore a backup from before the upgrade",
         file.display()
     );
@@ -212,13 +212,6 @@ fn a_database_of_version_1_opens() {
     assert_eq!((contents.header.revision.0, contents.header.compacted.0), (5, 1));
     let store = open(&directory.database()).unwrap();
     assert_eq!(store.revision().0, 5);
-    drop(store);
-    let version =
-        Connection::open(directory.database())
-            .unwrap()
-            .pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
-    assert_eq!(version, Ok(2));
-    let store = open(&directory.database()).unwrap();
     let counts: Vec<_> =
         store.counts().into_iter().map(|(kind, count)| (kind.as_str().to_owned(), count)).collect();
     assert_eq!(counts, [("jobs.example.dev".to_owned(), 1), ("tasks.example.dev".to_owned(), 0)]);

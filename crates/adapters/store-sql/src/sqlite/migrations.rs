@@ -17,12 +17,11 @@ pub(super) struct Migration {
 }
 
 /// All steps, in order.
-pub(super) const ALL: &[Migration] = &[
-    Migration {
-        version: 1,
-        // Beside the JSON a row is small and starts with what is read without it, so that removing a row needs no more
-        // than its head. The seal is the checksum of an empty header.
-        sql: "
+pub(super) const ALL: &[Migration] = &[Migration {
+    version: 1,
+    // Beside the JSON a row is small and starts with what is read without it, so that removing a row needs no more
+    // than its head. The seal is the checksum of an empty header.
+    sql: "
         CREATE TABLE log (
             revision INTEGER PRIMARY KEY,
             at INTEGER NOT NULL,
@@ -42,30 +41,23 @@ pub(super) const ALL: &[Migration] = &[
         ) STRICT;
         INSERT INTO header (id, revision, compacted, rows, digest, seal) VALUES (0, 0, 0, 0, 0, 420107693);
     ",
-    },
-    // The header may be behind the rows, which a server before this one takes for damage.
-    Migration { version: 2, sql: "" },
-];
+}];
 
-/// Refuses a database of a version beyond the newest.
-pub(super) fn check(version: i64, migrations: &[Migration], words: &Words) -> Result<(), LogError> {
-    let newest = migrations.last().map_or(0, |migration| migration.version);
-    if version > newest { Err(words.too_new(version, newest)) } else { Ok(()) }
-}
-
-/// Takes a database of version `from` to the newest, step by step, and returns that. What a step before a failing one did,
-/// stays.
+/// Takes a database of version `from` to the newest, step by step. What a step before a failing one did, stays.
 pub(super) fn apply(
     connection: &mut Connection,
     from: i64,
     migrations: &[Migration],
     words: &Words,
-) -> Result<i64, LogError> {
-    check(from, migrations, words)?;
+) -> Result<(), LogError> {
+    let newest = migrations.last().map_or(0, |migration| migration.version);
+    if from > newest {
+        return Err(words.too_new(from, newest));
+    }
     for migration in migrations.iter().filter(|migration| migration.version > from) {
         step(connection, migration).map_err(|error| words.migrating(migration.version, &error))?;
     }
-    Ok(migrations.last().map_or(from, |newest| newest.version))
+    Ok(())
 }
 
 fn step(connection: &mut Connection, migration: &Migration) -> rusqlite::Result<()> {

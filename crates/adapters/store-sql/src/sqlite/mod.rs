@@ -3,9 +3,7 @@
 //! Guarantees:
 //! - What [`Log::append`] acknowledged survives `kill -9` and power loss: write-ahead log, `synchronous=FULL`.
 //! - What [`Log::load`] gives is what was appended. Each row carries a checksum, and the header counts the rows and
-//!   sums their checksums, so that rows that are damaged, missing or back from the dead are all noticed. Rows that were
-//!   only added since the header was written last have no gap between their revisions. None of them is out of the
-//!   write-ahead log, which has checksums of its own.
+//!   sums their checksums, so that rows that are damaged, missing or back from the dead are all noticed.
 //! - One process at a time, by a lock file beside the database; a file that another program reads or writes is not opened.
 //! - A file that is refused is left as it was, to the byte.
 
@@ -37,7 +35,6 @@ const INSERT: &str =
 const DELETE: &str = "DELETE FROM log WHERE revision = ?1 RETURNING crc";
 const SELECT: &str = "SELECT revision, at, resource, path, splice, crc, json FROM log ORDER BY revision";
 const SELECT_HEADER: &str = "SELECT revision, compacted, rows, digest, seal FROM header WHERE id = 0";
-const SELECT_LAST: &str = "SELECT max(revision) FROM log";
 const UPDATE_HEADER: &str =
     "UPDATE header SET revision = ?1, compacted = ?2, rows = ?3, digest = ?4, seal = ?5 WHERE id = 0";
 
@@ -48,11 +45,7 @@ pub struct SqliteLog {
     connection: Connection,
     /// From when on the file may be written.
     mover: Option<Mover>,
-    /// The schema version of the file.
-    version: i64,
     ledger: Ledger,
-    /// What the header in the file says, which is all but the rows that were added since.
-    noted: Ledger,
     /// Everything was read and found to be as it was written. Before that the file is not touched.
     trusted: bool,
     words: Words,
@@ -68,11 +61,11 @@ impl SqliteLog {
         let lock = FileLock::take(&path)?;
         file::ensure(&path, &words)?;
         wal::check(&file::beside(&path, "-wal"), &words)?;
-        let connection = file::connect(&path, Sharing::Alone).map_err(|error| words.reading(&error))?;
+        let mut connection = file::connect(&path, Sharing::Alone).map_err(|error| words.reading(&error))?;
         let version = file::version(&connection, &words)?;
-        migrations::check(version, migrations::ALL, &words)?;
-        let (ledger, noted, mover) = (Ledger::default(), Ledger::default(), None);
-        Ok(Self { path, connection, mover, version, ledger, noted, trusted: false, words, _lock: lock })
+        migrations::apply(&mut connection, version, migrations::ALL, &words)?;
+        let (ledger, mover) = (Ledger::default(), None);
+        Ok(Self { path, connection, mover, ledger, trusted: false, words, _lock: lock })
     }
 
     /// Makes ready for writing. False if there can be no write-ahead log here.
@@ -89,10 +82,8 @@ impl SqliteLog {
         Ok(true)
     }
 
-    /// Returns what all rows amount to now, and whether the header says so.
-    fn write(&mut self, changes: &[Arc<Change>], forget: &Forget) -> rusqlite::Result<(Ledger, bool)> {
+    fn write(&mut self, changes: &[Arc<Change>], forget: &Forget) -> rusqlite::Result<Ledger> {
         let mut ledger = self.ledger;
-        let notes = !only_adds(&ledger.header, changes, forget) || self.is_to_be_moved(changes);
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         {
             let mut insert = transaction.prepare_cached(INSERT)?;
@@ -119,18 +110,16 @@ impl SqliteLog {
             }
             ledger.compact(forget.compacted);
             ledger.header.revision = ledger.header.revision.max(forget.given);
-            if notes {
-                note(&transaction, &ledger)?;
-            }
+            transaction.prepare_cached(UPDATE_HEADER)?.execute((
+                ledger.header.revision.0.cast_signed(),
+                ledger.header.compacted.0.cast_signed(),
+                ledger.rows.cast_signed(),
+                ledger.digest.cast_signed(),
+                ledger.seal(),
+            ))?;
         }
         transaction.commit()?;
-        Ok((ledger, notes))
-    }
-
-    /// True if these changes may make the write-ahead log long enough to be moved.
-    fn is_to_be_moved(&self, changes: &[Arc<Change>]) -> bool {
-        let bytes = changes.iter().map(|change| change.object.json().len()).sum();
-        self.mover.as_ref().is_some_and(|mover| mover.is_due_after(bytes))
+        Ok(ledger)
     }
 
     /// What is on disk is not known any more; closing leaves it to the next start.
@@ -142,23 +131,19 @@ impl SqliteLog {
         }
     }
 
-    /// The header as it is in the file, its seal, and the last row.
-    fn read_header(&self) -> rusqlite::Result<(Ledger, u32, Revision)> {
-        let last: Option<i64> = self.connection.query_row(SELECT_LAST, [], |row| row.get(0))?;
+    fn read_header(&self) -> rusqlite::Result<(Ledger, u32)> {
         self.connection.query_row(SELECT_HEADER, [], |row| {
             let unsigned = |index| row.get(index).map(i64::cast_unsigned);
             let header = Header { revision: Revision(unsigned(0)?), compacted: Revision(unsigned(1)?) };
             let ledger = Ledger { header, rows: unsigned(2)?, digest: unsigned(3)? };
-            Ok((ledger, row.get(4)?, Revision(last.unwrap_or(0).cast_unsigned())))
+            Ok((ledger, row.get(4)?))
         })
     }
 
-    /// Feeds the rows to `sink` and returns what those amount to that the header is about, and how many others there are, which
-    /// were added later.
-    fn read_rows(&self, sink: &mut dyn FnMut(Row<'_>)) -> Result<(Ledger, Ledger), LogError> {
+    /// Feeds the rows to `sink` and returns what they amount to.
+    fn read_rows(&self, sink: &mut dyn FnMut(Row<'_>)) -> Result<Ledger, LogError> {
         let failed = |error: rusqlite::Error| self.words.reading(&error);
-        let mut noted = Ledger::default();
-        let mut added = Ledger { header: self.noted.header, ..Ledger::default() };
+        let mut found = Ledger::default();
         let mut statement = self.connection.prepare(SELECT).map_err(failed)?;
         let mut rows = statement.query([]).map_err(failed)?;
         while let Some(row) = rows.next().map_err(failed)? {
@@ -168,22 +153,15 @@ impl SqliteLog {
                 let what = format!("the row of revision {} ({path}) is not what was written", row.revision);
                 return Err(self.words.corrupt(&what));
             }
-            if row.revision <= noted.header.revision {
+            if row.revision <= found.header.revision {
                 return Err(self
                     .words
                     .corrupt(&format!("the row of revision {} is out of order", row.revision)));
             }
-            if row.revision <= self.noted.header.revision {
-                noted.add(row.revision, crc);
-            } else if row.revision == added.header.revision.next() {
-                added.add(row.revision, crc);
-            } else {
-                let what = format!("the rows before revision {} are missing", row.revision);
-                return Err(self.words.corrupt(&what));
-            }
+            found.add(row.revision, crc);
             sink(row);
         }
-        Ok((noted, added))
+        Ok(found)
     }
 }
 
@@ -201,26 +179,24 @@ fn decode<'a>(row: &'a rusqlite::Row<'_>) -> rusqlite::Result<(Row<'a>, u32)> {
 
 impl Log for SqliteLog {
     fn header(&mut self) -> Result<Header, LogError> {
-        let (noted, seal, last) = self.read_header().map_err(|error| self.words.reading(&error))?;
-        if seal != noted.seal() {
+        let (ledger, seal) = self.read_header().map_err(|error| self.words.reading(&error))?;
+        if seal != ledger.seal() {
             return Err(self.words.corrupt("the header is not what was written"));
         }
-        self.noted = noted;
-        Ok(Header { revision: noted.header.revision.max(last), ..noted.header })
+        self.ledger = ledger;
+        Ok(ledger.header)
     }
 
     fn load(&mut self, sink: &mut dyn FnMut(Row<'_>)) -> Result<(), LogError> {
-        let (found, added) = self.read_rows(sink)?;
-        let expected = &self.noted;
+        let found = self.read_rows(sink)?;
+        let expected = &self.ledger;
         if found.rows != expected.rows {
             let what = format!("it has {} rows, and {} were written", found.rows, expected.rows);
             return Err(self.words.corrupt(&what));
         }
-        if found.digest != expected.digest {
+        if found.digest != expected.digest || found.header.revision > expected.header.revision {
             return Err(self.words.corrupt("its rows are not the ones that were written"));
         }
-        self.ledger = expected.with(&added);
-        self.version = migrations::apply(&mut self.connection, self.version, migrations::ALL, &self.words)?;
         if !self.begin().map_err(|error| self.words.reading(&error))? {
             let unsupported = io::Error::from(io::ErrorKind::Unsupported);
             return Err(self.words.io("make a write-ahead log for", &unsupported));
@@ -231,11 +207,8 @@ impl Log for SqliteLog {
 
     fn append(&mut self, changes: &[Arc<Change>], forget: &Forget) -> Result<(), LogError> {
         match self.write(changes, forget) {
-            Ok((ledger, notes)) => {
+            Ok(ledger) => {
                 self.ledger = ledger;
-                if notes {
-                    self.noted = ledger;
-                }
                 if let Some(mover) = &self.mover {
                     mover.committed(&self.connection);
                 }
@@ -255,40 +228,10 @@ impl Log for SqliteLog {
 impl Drop for SqliteLog {
     fn drop(&mut self) {
         self.mover = None;
-        if !self.trusted {
-            return;
-        }
-        let noted = if self.noted == self.ledger { Ok(()) } else { note(&self.connection, &self.ledger) };
-        // What is not in the header stays in the write-ahead log.
-        if let Err(error) =
-            noted.and_then(|()| self.connection.pragma_update(None, "wal_checkpoint", "TRUNCATE"))
+        if self.trusted
+            && let Err(error) = self.connection.pragma_update(None, "wal_checkpoint", "TRUNCATE")
         {
             tracing::warn!(%error, "the database's write-ahead log stays until the next start");
         }
     }
-}
-
-/// Writes the header.
-fn note(connection: &Connection, ledger: &Ledger) -> rusqlite::Result<()> {
-    connection.prepare_cached(UPDATE_HEADER)?.execute((
-        ledger.header.revision.0.cast_signed(),
-        ledger.header.compacted.0.cast_signed(),
-        ledger.rows.cast_signed(),
-        ledger.digest.cast_signed(),
-        ledger.seal(),
-    ))?;
-    Ok(())
-}
-
-/// True if nothing happens but that rows come, each with the revision behind the one before.
-fn only_adds(header: &Header, changes: &[Arc<Change>], forget: &Forget) -> bool {
-    let mut last = header.revision;
-    let follows = |change: &Arc<Change>| {
-        let expected = std::mem::replace(&mut last, change.revision());
-        change.revision() == expected.next()
-    };
-    !changes.is_empty()
-        && changes.iter().all(follows)
-        && forget.revisions.is_empty()
-        && forget.given <= header.revision
 }

@@ -15,10 +15,6 @@ use super::file::{self, Sharing};
 
 /// Pages in the log at which they are moved: 16 MB in a new database.
 const PAGES: i32 = 2048;
-/// About as many bytes of rows fit in a page.
-const PAGE_BYTES: usize = 4096;
-/// Pages that a commit has besides its rows.
-const FEW: i32 = 64;
 /// Pages at which the writer no longer waits for another to move them.
 const MOST_PAGES: i32 = 8 * PAGES;
 /// The first time takes as long as the disk does; the second moves what was added meanwhile.
@@ -63,13 +59,6 @@ impl Mover {
         let thread = Builder::new().name("store-mover".into()).spawn(body);
         let thread = thread.inspect_err(|error| tracing::warn!(%error, "cannot start the thread that moves the write-ahead log; commits will do it")).ok();
         Ok(Self { pages, phase, ask: thread.is_some().then_some(ask), thread })
-    }
-
-    /// True if so many bytes more may make the log long enough to be moved.
-    pub fn is_due_after(&self, bytes: usize) -> bool {
-        let more = i32::try_from(bytes / PAGE_BYTES).unwrap_or(PAGES);
-        // The last page is begun, and each has a parent.
-        self.pages.load(Ordering::Relaxed).saturating_add(2 * more + FEW) >= PAGES
     }
 
     /// Sees to the log after a commit.

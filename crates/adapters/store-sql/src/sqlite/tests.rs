@@ -1,4 +1,4 @@
-//! A disk that is full, played by a limit on the pages of the database; and what the header says while the log grows.
+//! A disk that is full, played by a limit on the pages of the database.
 
 use muster_ports::clock::ManualClock;
 use muster_ports::store::{
@@ -100,34 +100,4 @@ fn only_a_change_that_was_rolled_back_is_a_refusal() {
     assert!(matches!(words.writing(&full, false), LogError::Io(_)));
     assert!(matches!(words.writing(&failure(rusqlite::ffi::SQLITE_IOERR_FSYNC), true), LogError::Io(_)));
     assert!(matches!(words.writing(&failure(rusqlite::ffi::SQLITE_CORRUPT), true), LogError::Corrupt(_)));
-}
-
-/// The salts of the write-ahead log, which change when it begins anew.
-fn round(directory: &TempDir) -> Vec<u8> {
-    std::fs::read(directory.path().join("muster.db-wal")).unwrap()[16..24].to_vec()
-}
-
-#[tokio::test]
-async fn rows_leave_the_write_ahead_log_only_when_the_header_counts_them() {
-    let directory = tempfile::tempdir().unwrap();
-    let store = open(&directory, 1_000_000);
-    let reader = Connection::open(directory.path().join("muster.db")).unwrap();
-    let noted = || reader.query_row(SELECT_HEADER, [], |row| row.get::<_, i64>(0)).unwrap().cast_unsigned();
-    store.commit(create(0..1)).await.unwrap();
-    let (mut before, mut behind, mut begun_anew) = ((round(&directory), noted()), 0, 0);
-    for number in 1..4_000 {
-        let revision = store.commit(create(number * 30..number * 30 + 30)).await.unwrap().revision;
-        let now = (round(&directory), noted());
-        if now.0 != before.0 {
-            begun_anew += 1;
-            assert_eq!(before.1 + 30, revision.0, "rows are out of the log that no header counts");
-        }
-        behind += i32::from(now.1 < revision.0);
-        if begun_anew == 2 {
-            assert!(behind > 0, "the header was written with every commit");
-            return;
-        }
-        before = now;
-    }
-    panic!("the log never began anew");
 }
