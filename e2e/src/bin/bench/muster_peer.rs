@@ -37,6 +37,19 @@ impl Muster {
         Self::launch(data, flags)?.ready().await
     }
 
+    /// What it made durable so far, as it counts itself.
+    pub async fn commits(&self) -> anyhow::Result<Commits> {
+        let mut connection = self.plain.connect().await?;
+        connection.round_trip("GET", "/metrics", "text/plain", b"").await?;
+        let text = connection.whole_answer();
+        let value = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            line.and_then(|value| value.trim().parse::<f64>().ok()).with_context(|| format!("no {name}"))
+        };
+        let changes = value("muster_store_commit_changes_sum")?;
+        Ok(Commits { changes, commits: value("muster_store_commit_changes_count")? })
+    }
+
     /// Starts the process of a server and does not wait for it.
     pub fn launch(data: &Path, flags: &[&str]) -> anyhow::Result<Launched> {
         let bin = program("MUSTER_BIN").context("MUSTER_BIN is not set; use cargo xtask bench")?;
@@ -52,6 +65,20 @@ impl Muster {
             .env("MUSTER_LOG", "warn");
         let process = Process::start(&mut command, &log)?;
         Ok(Launched { process, started, data: data.to_owned(), log })
+    }
+}
+
+/// What a server made durable.
+#[derive(Debug, Clone, Copy)]
+pub struct Commits {
+    changes: f64,
+    commits: f64,
+}
+
+impl Commits {
+    /// Changes in one commit since then, on average.
+    pub fn batch_since(self, before: Self) -> f64 {
+        (self.changes - before.changes) / (self.commits - before.commits).max(1.0)
     }
 }
 

@@ -10,12 +10,12 @@ mod peers;
 
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use muster_e2e::databases::Postgres;
 
 use self::peers::Peer;
 use crate::backlog;
-use crate::clients::{Endpoint, load};
+use crate::clients::load;
 use crate::limits;
 use crate::muster_peer::{Muster, TASKS, task};
 use crate::plot::{Bar, Series, bars, number};
@@ -179,24 +179,11 @@ struct Created {
 async fn create(muster: &Muster, count: usize) -> anyhow::Result<Created> {
     // The first requests of a process are not those of a running one.
     load(&muster.plain, 4, 500, TASKS, |number| task("warm", number)).await?;
-    let (changes, commits) = commits(&muster.plain).await?;
+    let before = muster.commits().await?;
     let timing = load(&muster.plain, CLIENTS, count, TASKS, |number| task("p", number)).await?;
-    let (more_changes, more_commits) = self::commits(&muster.plain).await?;
-    let batch = (more_changes - changes) / (more_commits - commits).max(1.0);
+    let batch = muster.commits().await?.batch_since(before);
     let p99_millis = timing.quantile(0.99).as_secs_f64() * 1000.0;
     Ok(Created { per_second: timing.per_second(), p99_millis, batch })
-}
-
-/// Changes and commits so far, as the server counts them.
-async fn commits(endpoint: &Endpoint) -> anyhow::Result<(f64, f64)> {
-    let mut connection = endpoint.connect().await?;
-    connection.round_trip("GET", "/metrics", "text/plain", b"").await?;
-    let text = connection.whole_answer();
-    let value = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        line.and_then(|value| value.trim().parse::<f64>().ok()).with_context(|| format!("no {name}"))
-    };
-    Ok((value("muster_store_commit_changes_sum")?, value("muster_store_commit_changes_count")?))
 }
 
 /// Tasks of `true` from their submission to their end.

@@ -87,11 +87,29 @@ async fn measure(dir: &Path, sizes: &Sizes, write: bool) -> anyhow::Result<()> {
 /// What was measured with a number of clients, one figure per round.
 #[derive(Default)]
 struct Measured {
+    /// With a row of each client in a transaction.
     rows: Vec<f64>,
+    /// Changes that the server made durable together.
+    batches: Vec<f64>,
+    /// With so many rows in a transaction.
+    batch_rows: Vec<f64>,
     echoes: Vec<f64>,
     creates: Vec<f64>,
     p50: Vec<f64>,
     p99: Vec<f64>,
+}
+
+impl Measured {
+    /// What creates are of the limits of the machine, with such rows.
+    fn share(&self, rows: &[f64]) -> String {
+        let bound = |rows: f64, echoes: f64| 1.0 / (1.0 / echoes + 1.0 / rows);
+        let each = rows.iter().zip(&self.echoes).zip(&self.creates);
+        let shares: Vec<f64> =
+            each.map(|((rows, echoes), creates)| creates / bound(*rows, *echoes) * 100.0).collect();
+        let told: Vec<String> = shares.iter().map(|share| format!("{share:.0}")).collect();
+        let limit = number(bound(median(rows), median(&self.echoes)));
+        format!("{:.0} % of 1/(1/echo + 1/rows) = {limit}/s (rounds {} %)", median(&shares), told.join(", "))
+    }
 }
 
 /// Creates, and the limits of the machine, in turns: what else the machine does hits all alike.
@@ -112,8 +130,17 @@ async fn measure_plain(
             found.echoes.push(limits::echoes(dir, clients, SIZE).await?);
             let run = format!("p{clients}-{round}");
             let count = sizes.creates[index];
+            let before = muster.commits().await?;
             let timing = load(&muster.plain, clients, count, TASKS, move |number| task(&run, number)).await?;
+            let batch = muster.commits().await?.batch_since(before).round();
             found.creates.push(timing.per_second());
+            found.batches.push(batch);
+            #[allow(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "at most all clients"
+            )]
+            found.batch_rows.push(limits::sqlite_rows(dir, ROW, batch.max(1.0) as usize)?);
             found.p50.push(timing.quantile(0.5).as_secs_f64() * 1000.0);
             found.p99.push(timing.quantile(0.99).as_secs_f64() * 1000.0);
         }
@@ -125,19 +152,18 @@ async fn measure_plain(
         report.line(label, format!("{}/s", number(rows)), of_machine);
         let label = format!("HTTP echo of 1 KiB, {clients} clients");
         report.line(label, format!("{}/s", number(echoes)), of_machine);
-        let bound = |rows: f64, echoes: f64| 1.0 / (1.0 / echoes + 1.0 / rows);
-        let each = found.rows.iter().zip(&found.echoes).zip(&found.creates);
-        let shares = each.map(|((rows, echoes), creates)| creates / bound(*rows, *echoes) * 100.0);
-        let shares: Vec<f64> = shares.collect();
-        let told: Vec<String> = shares.iter().map(|share| format!("{share:.0} %")).collect();
+        let (batch, batch_rows) = (median(&found.batches), median(&found.batch_rows));
+        let label = format!(
+            "SQLite rows, {batch:.0} in a durable transaction, as the server had with {clients} clients"
+        );
+        report.line(label, format!("{}/s", number(batch_rows)), of_machine);
         report.line(
             format!("durable creates, {clients} clients"),
             format!("{}/s", number(creates)),
             format!(
-                "{:.0} % of 1/(1/echo + 1/rows) = {}/s; rounds {}; p50 {:.2} ms, p99 {:.2} ms",
-                median(&shares),
-                number(bound(rows, echoes)),
-                told.join(", "),
+                "{} with rows in the server's batches of {batch:.0}; {} with rows in batches of {clients}; p50 {:.2} ms, p99 {:.2} ms",
+                found.share(&found.batch_rows),
+                found.share(&found.rows),
                 median(&found.p50),
                 median(&found.p99)
             ),

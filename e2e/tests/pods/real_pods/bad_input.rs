@@ -11,11 +11,13 @@ fn what_the_cluster_refuses_is_said_on_the_task_and_others_run() {
     let tasks = Tasks::of(&server, &cluster);
     tasks.shell("refused", "true", &json!({ "pod": { "priorityClassName": "no-such-class" } }));
     tasks.shell("unknown", "true", &json!({ "pod": { "containers": [] } }));
+    tasks.shell("wrong", "true", &json!({ "pod": { "nodeSelector": 5 } }));
     tasks.make("Task", "tasks", "no-image", &json!({ "container": { "command": ["true"] } }));
     tasks.shell("fine", "true", &json!({}));
     let said = |name: &str| tasks.wait(name, "Failed")["status"]["message"].as_str().unwrap().to_owned();
     assert!(said("refused").contains("no-such-class"), "{}", said("refused"));
     assert!(said("unknown").contains("it may have affinity"), "{}", said("unknown"));
+    assert!(said("wrong").contains("nodeSelector"), "{}", said("wrong"));
     assert!(said("no-image").contains("has no image"), "{}", said("no-image"));
     tasks.wait("fine", "Succeeded");
 }
