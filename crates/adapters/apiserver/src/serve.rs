@@ -55,7 +55,8 @@ pub struct Listening {
     pub plain: bool,
 }
 
-/// Serves until shutdown is asked for, then lets open requests end.
+/// Serves until shutdown is asked for, then lets open requests end. Boxed, so that its code is made and optimized in this crate and
+/// not in the one that polls it.
 pub fn serve(
     api: Arc<Api>,
     listener: TcpListener,

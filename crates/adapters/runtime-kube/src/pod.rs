@@ -5,6 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use k8s_openapi::{Metadata, NamespaceResourceScope, Resource};
 use kube::api::Log;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -85,7 +86,7 @@ pub(crate) struct ContainerStatus {
 #[serde(default)]
 pub(crate) struct ContainerState {
     pub waiting: Option<Waiting>,
-    pub running: Option<Running>,
+    pub running: Option<IgnoredAny>,
     pub terminated: Option<Termination>,
 }
 
@@ -95,9 +96,6 @@ pub(crate) struct Waiting {
     pub reason: String,
     pub message: String,
 }
-
-#[derive(Debug, Clone, Default, Deserialize)]
-pub(crate) struct Running {}
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
