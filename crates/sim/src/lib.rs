@@ -7,6 +7,7 @@ mod dice;
 mod fake_fleet;
 mod fake_runtime;
 pub mod fleet;
+pub mod judge;
 pub mod resources;
 pub mod schedules;
 mod watchers;

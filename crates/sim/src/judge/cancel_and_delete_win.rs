@@ -1,0 +1,104 @@
+//! Whoever asks for the end of a task gets it: after a cancel, a deletion or the end of its time there is no further attempt,
+//! and its program ends within a bound. And a task that nobody asked to end does not end Canceled.
+
+use std::collections::BTreeSet;
+
+use super::history::{Program, What};
+use super::present::Present;
+use super::{Moment, Statement};
+
+/// A program has this long to end, its grace included, while somebody leads.
+const BOUND: i64 = 60_000;
+
+#[derive(Default)]
+pub struct CancelAndDeleteWin {
+    late: BTreeSet<Program>,
+}
+
+impl Statement for CancelAndDeleteWin {
+    fn read(&mut self, moment: &Moment<'_>, broken: &mut Vec<String>) {
+        if let What::Change(_) = &moment.entry.what {
+            Self::read_task(moment, broken);
+        }
+        self.read_programs(moment.present, broken);
+    }
+}
+
+impl CancelAndDeleteWin {
+    fn read_task(moment: &Moment<'_>, broken: &mut Vec<String>) {
+        let (Some(task), Some(before)) = (moment.task, moment.before) else { return };
+        let name = &task.metadata.name;
+        if task.status.attempt > before.status.attempt && before.is_unwanted() && !before.gone {
+            broken.push(format!("{name} got attempt {} after its end was asked for", task.status.attempt));
+        }
+        let is_canceled = task.state() == "Canceled" && before.state() != "Canceled";
+        if is_canceled && !task.is_unwanted() && !before.is_unwanted() {
+            let why = before.status.stopping.as_deref().unwrap_or("no reason");
+            broken.push(format!("{name} ended Canceled for {why}, and nobody asked for that"));
+        }
+        let was_told = before.status.stopping.as_deref().is_some_and(|why| why != "Preempted");
+        if was_told && task.is_queued() {
+            broken.push(format!("{name} was told to end and went back to the queue"));
+        }
+    }
+
+    fn read_programs(&mut self, present: &Present, broken: &mut Vec<String>) {
+        if !present.calm_for(BOUND) {
+            return;
+        }
+        for (program, running, task) in present.reachable_programs() {
+            let since = task.unwanted_at.map(|since| since.max(running.since));
+            let is_late = since.is_some_and(|since| present.at - since > BOUND);
+            if is_late && self.late.insert(program.clone()) {
+                let name = &task.metadata.name;
+                broken.push(format!(
+                    "attempt {} of {name} runs on {} {} ms after its end was asked for",
+                    program.attempt, program.place, BOUND
+                ));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::judge::story::Story;
+
+    #[test]
+    fn a_canceled_task_that_ends_is_as_promised() {
+        let mut story = Story::new();
+        story.task("a", "Running", 1).started("a", 1).spec("a", json!({"cancel": true})).wait(1000);
+        story.ended("a", 1, 143).task("a", "Canceled", 1);
+        assert!(story.broken("cancel_and_delete_win").is_empty());
+    }
+
+    #[test]
+    fn another_attempt_after_a_cancel_is_found() {
+        let mut story = Story::new();
+        story.task("a", "Running", 1).spec("a", json!({"cancel": true})).task("a", "Pending", 2);
+        assert_eq!(story.broken("cancel_and_delete_win").len(), 1);
+    }
+
+    #[test]
+    fn a_preempted_task_that_ends_canceled_is_found() {
+        let mut story = Story::new();
+        story.status("a", json!({"state": "Running", "attempt": 1, "stopping": "Preempted"}));
+        assert_eq!(story.task("a", "Canceled", 1).broken("cancel_and_delete_win").len(), 1);
+    }
+
+    #[test]
+    fn a_canceled_task_that_goes_back_to_the_queue_is_found() {
+        let mut story = Story::new();
+        story.status("a", json!({"state": "Running", "attempt": 1, "stopping": "Canceled"}));
+        assert_eq!(story.task("a", "Ready", 1).broken("cancel_and_delete_win").len(), 1);
+    }
+
+    #[test]
+    fn a_program_that_outlives_its_deleted_task_is_found() {
+        let mut story = Story::new();
+        story.task("a", "Running", 1).started("a", 1).delete("a").wait(130_000).task("b", "Ready", 0);
+        assert_eq!(story.broken("cancel_and_delete_win").len(), 1);
+    }
+}

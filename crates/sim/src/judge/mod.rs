@@ -1,0 +1,138 @@
+//! The judge: reads a history and says which promises were broken in it.
+//!
+//! It knows nothing of the engine: it reads JSON itself, and has its own and simpler idea of what must hold. Each promise is a
+//! statement in a file of its own. A statement is strict where the promise is, and says nothing where a promise has no
+//! bound, so that a finding is always one.
+
+pub mod history;
+mod present;
+mod task;
+
+mod attempts_within_policy;
+mod cancel_and_delete_win;
+mod dependency_order;
+mod groups_count_truly;
+mod isolation;
+mod job_order;
+mod kept_before_reaped;
+mod managed_resources;
+mod messages;
+mod one_running_attempt_per_task;
+mod pipeline_order;
+mod preemption_helps;
+mod quiet_world_is_stable;
+mod rank_order;
+mod room;
+mod schedule_runs;
+mod schedule_times;
+mod terminal_is_final;
+mod unique;
+
+#[cfg(test)]
+mod story;
+
+use std::fmt;
+
+use history::{Entry, What};
+use present::Present;
+use task::Task;
+
+/// How long those who decide may take to see what was committed, in milliseconds.
+const PATIENCE: i64 = 100;
+/// Findings after which a history is read no further.
+const ENOUGH: usize = 5;
+
+/// One promise.
+trait Statement {
+    /// Looks at what happened.
+    fn read(&mut self, moment: &Moment<'_>, broken: &mut Vec<String>);
+
+    /// The history is over.
+    fn close(&mut self, _present: &Present, _broken: &mut Vec<String>) {}
+}
+
+/// What happened, and everything that is known with it.
+struct Moment<'a> {
+    entry: &'a Entry,
+    present: &'a Present,
+    /// The task that was committed, as it was before.
+    before: Option<&'a Task>,
+    /// The task that was committed.
+    task: Option<&'a Task>,
+}
+
+impl Moment<'_> {
+    /// The program that was started, with its task.
+    fn started(&self) -> Option<(&history::Program, &Task)> {
+        let What::Started(program) = &self.entry.what else { return None };
+        Some((program, self.present.tasks.get(&program.task)?))
+    }
+}
+
+/// A promise that was broken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The statement, by the name of its file.
+    pub statement: &'static str,
+    /// Place in the history.
+    pub place: usize,
+    /// What happened.
+    pub words: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at entry {}: {}", self.statement, self.place, self.words)
+    }
+}
+
+/// All statements.
+fn statements() -> Vec<(&'static str, Box<dyn Statement>)> {
+    vec![
+        ("attempts_within_policy", Box::<attempts_within_policy::AttemptsWithinPolicy>::default()),
+        ("cancel_and_delete_win", Box::<cancel_and_delete_win::CancelAndDeleteWin>::default()),
+        ("dependency_order", Box::new(dependency_order::DependencyOrder)),
+        ("groups_count_truly", Box::<groups_count_truly::GroupsCountTruly>::default()),
+        ("isolation", Box::new(isolation::Isolation)),
+        ("job_order", Box::new(job_order::JobOrder)),
+        ("kept_before_reaped", Box::<kept_before_reaped::KeptBeforeReaped>::default()),
+        ("managed_resources", Box::<managed_resources::ManagedResources>::default()),
+        ("messages", Box::<messages::Messages>::default()),
+        ("one_running_attempt_per_task", Box::<one_running_attempt_per_task::OneRunningAttempt>::default()),
+        ("pipeline_order", Box::<pipeline_order::PipelineOrder>::default()),
+        ("preemption_helps", Box::new(preemption_helps::PreemptionHelps)),
+        ("quiet_world_is_stable", Box::<quiet_world_is_stable::QuietWorldIsStable>::default()),
+        ("rank_order", Box::new(rank_order::RankOrder)),
+        ("room", Box::new(room::InRoom)),
+        ("schedule_runs", Box::<schedule_runs::ScheduleRuns>::default()),
+        ("schedule_times", Box::<schedule_times::ScheduleTimes>::default()),
+        ("terminal_is_final", Box::<terminal_is_final::TerminalIsFinal>::default()),
+        ("unique", Box::new(unique::Unique)),
+    ]
+}
+
+/// Reads a history; every promise that was broken in it, in order.
+pub fn judge(history: &[Entry]) -> Vec<Finding> {
+    let mut statements = statements();
+    let mut present = Present::default();
+    let mut findings = Vec::new();
+    let mut broken = Vec::new();
+    for (place, entry) in history.iter().enumerate() {
+        let before = present.take_in(entry);
+        let task = present.changed.as_ref().and_then(|uid| present.tasks.get(uid));
+        let moment = Moment { entry, present: &present, before: before.as_ref(), task };
+        for (statement, it) in &mut statements {
+            it.read(&moment, &mut broken);
+            findings.extend(broken.drain(..).map(|words| Finding { statement, place, words }));
+        }
+        if findings.len() >= ENOUGH {
+            return findings;
+        }
+    }
+    for (statement, it) in &mut statements {
+        it.close(&present, &mut broken);
+        let place = history.len();
+        findings.extend(broken.drain(..).map(|words| Finding { statement, place, words }));
+    }
+    findings
+}

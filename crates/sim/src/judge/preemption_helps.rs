@@ -1,0 +1,107 @@
+//! A task is preempted only where that helps: there is a task of higher effective priority that waits, that may preempt or
+//! that one waits for which may, and that needs what the preempted one gives back. Exempt tasks are never preempted.
+
+use super::present::Present;
+use super::task::Task;
+use super::{Moment, Statement};
+
+pub struct PreemptionHelps;
+
+impl Statement for PreemptionHelps {
+    fn read(&mut self, moment: &Moment<'_>, broken: &mut Vec<String>) {
+        let is_preempted = |task: &Task| task.status.stopping.as_deref() == Some("Preempted");
+        let Some(task) = moment.task.filter(|task| is_preempted(task)) else { return };
+        if moment.before.is_some_and(is_preempted) {
+            return;
+        }
+        let (name, present) = (&task.metadata.name, moment.present);
+        if task.spec.policy.preempt_exempt {
+            broken.push(format!("{name} is exempt and was preempted"));
+        }
+        if !present.open().any(|other| is_helped(present, other, task)) {
+            let rank = present.effective_priority(task);
+            broken.push(format!(
+                "{name} (effective priority {rank}) was preempted, and that helps no task of higher priority"
+            ));
+        }
+    }
+}
+
+fn is_helped(present: &Present, waiting: &Task, victim: &Task) -> bool {
+    let may_preempt = waiting.spec.policy.preempt_enabled
+        || present.open().any(|other| other.spec.policy.preempt_enabled && present.depends(other, waiting));
+    let ranks_higher = present.effective_priority(waiting) > present.effective_priority(victim);
+    // A task that could not be placed yet may have been Pending for long.
+    let waits = waiting.is_queued() || waiting.state() == "Pending";
+    waits
+        && may_preempt
+        && ranks_higher
+        && waiting.metadata.uid != victim.metadata.uid
+        && waiting.runtime() == victim.runtime()
+        && gives_back(present, waiting, victim)
+}
+
+/// The victim holds something of which there is too little for the one that waits.
+fn gives_back(present: &Present, waiting: &Task, victim: &Task) -> bool {
+    if waiting.runtime() == "robot" {
+        return robot_suits(present, waiting, victim);
+    }
+    let Some(room) = present.room else { return true };
+    let active = || present.open().filter(|task| task.is_active() && task.runtime() == waiting.runtime());
+    let slots = active().count() as u64;
+    let memory: u64 = active().map(Task::memory).sum();
+    let lacks_memory = room.memory.is_some_and(|most| memory + waiting.memory() > most);
+    slots >= room.slots || lacks_memory && victim.memory() > 0 || waiting.spec.policy.isolated
+}
+
+fn robot_suits(present: &Present, waiting: &Task, victim: &Task) -> bool {
+    let Some(robot) = victim.attempt(victim.status.attempt).map(|attempt| &attempt.robot) else {
+        return false;
+    };
+    let path = format!("{}/{robot}", victim.metadata.namespace);
+    let Some(found) = present.object("robots.muster.dev", &path) else { return true };
+    let has = |(label, value): (&String, &String)| found["spec"]["labels"][label].as_str() == Some(value);
+    (waiting.spec.target_robot.is_empty() || waiting.spec.target_robot == *robot)
+        && waiting.spec.robot_selector.iter().all(has)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::judge::story::Story;
+
+    fn preempted_for(slots: u64, victim: Value, waiting: Value) -> Vec<String> {
+        let mut story = Story::new();
+        story.room(slots, Some(10)).spec("victim", victim).spec("waiting", waiting);
+        story.task("victim", "Running", 1);
+        story.status("victim", json!({"state": "Running", "attempt": 1, "stopping": "Preempted"}));
+        story.broken("preemption_helps")
+    }
+
+    #[test]
+    fn a_victim_of_lower_priority_whose_slot_is_needed_is_as_promised() {
+        let waiting = json!({"priority": 5, "policy": {"preemptEnabled": true}});
+        assert!(preempted_for(1, json!({"priority": 1}), waiting).is_empty());
+    }
+
+    #[test]
+    fn a_victim_of_equal_priority_is_found() {
+        let waiting = json!({"priority": 1, "policy": {"preemptEnabled": true}});
+        assert_eq!(preempted_for(1, json!({"priority": 1}), waiting).len(), 1);
+    }
+
+    #[test]
+    fn a_victim_that_frees_nothing_that_is_needed_is_found() {
+        let waiting =
+            json!({"priority": 5, "policy": {"preemptEnabled": true}, "resources": {"memory": "99"}});
+        assert_eq!(preempted_for(5, json!({"priority": 1}), waiting).len(), 1);
+    }
+
+    #[test]
+    fn an_exempt_victim_is_found() {
+        let victim = json!({"priority": 1, "policy": {"preemptExempt": true}});
+        let waiting = json!({"priority": 5, "policy": {"preemptEnabled": true}});
+        assert_eq!(preempted_for(1, victim, waiting).len(), 1);
+    }
+}

@@ -1,0 +1,259 @@
+//! What is known at a moment of a history: every object as it was last committed, and what happens outside.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::history::{Commit, Entry, Program, Room, Standing, What};
+use super::task::Task;
+
+/// After the store refused, those who decide may wait this long before they try again.
+const REFUSED_PAUSE: i64 = 30_000;
+/// After the clock jumped, those who decide have this long to find their way.
+const JUMP_PAUSE: i64 = 5_000;
+
+/// Where tasks are kept.
+pub const TASKS: &str = "tasks.muster.dev";
+
+/// A program that runs.
+#[derive(Debug, Clone)]
+pub struct Running {
+    /// Since when, by the steady clock.
+    pub since: i64,
+    /// Its robot could not be reached for a while since then.
+    pub was_cut_off: bool,
+}
+
+/// Everything that is known.
+#[derive(Debug, Default)]
+pub struct Present {
+    /// The steady clock.
+    pub at: i64,
+    /// The clock on the wall.
+    pub wall: i64,
+    /// The latest time that the clock on the wall showed.
+    pub latest_wall: i64,
+    /// Every task ever seen, by uid.
+    pub tasks: BTreeMap<String, Task>,
+    /// Every other object that is there, by resource and path.
+    pub objects: BTreeMap<(String, String), Value>,
+    /// Which kinds wait for which, transitively, and their priority.
+    kinds: BTreeMap<String, (BTreeSet<String>, i64)>,
+    /// What runs.
+    pub programs: BTreeMap<Program, Running>,
+    /// How much runs at once as processes.
+    pub room: Option<Room>,
+    /// Robots that cannot be reached.
+    pub cut_off: BTreeSet<String>,
+    /// Somebody leads since then.
+    pub led_since: Option<i64>,
+    /// Nothing that is due may be late from here on, if somebody leads.
+    pub calm_from: i64,
+    /// Since when all is quiet.
+    pub quiet_since: Option<i64>,
+    /// When something last changed that concerns a subject.
+    subjects: BTreeMap<(String, String), i64>,
+    /// When an isolated task was last at work.
+    pub isolated_until: i64,
+    /// Uids of tasks that are in the queue or at work.
+    open: BTreeSet<String>,
+    /// Uid of the task that was committed just now.
+    pub changed: Option<String>,
+}
+
+impl Present {
+    /// Takes in what happened. A change of a task returns the task as it was before.
+    pub fn take_in(&mut self, entry: &Entry) -> Option<Task> {
+        self.at = entry.at;
+        self.changed = None;
+        self.wall = entry.wall;
+        self.latest_wall = self.latest_wall.max(entry.wall);
+        match &entry.what {
+            What::Change(commit) if commit.resource == TASKS => return self.take_task(commit),
+            What::Change(commit) => self.take_object(commit),
+            What::Started(program) => {
+                let cut = self.is_cut_off(&program.place);
+                let running = Running { since: self.at, was_cut_off: cut };
+                self.programs.insert(program.clone(), running);
+            }
+            What::Ended(program, _) => {
+                self.programs.remove(program);
+                self.touch(&program.task);
+            }
+            What::Server(_, Standing::Leads) => self.led_since = Some(self.at),
+            What::Server(_, Standing::Paused | Standing::Crashed) => self.led_since = None,
+            What::Link(robot, connected) => self.take_link(robot, *connected),
+            What::ClockJumped(_) => self.calm_from = self.calm_from.max(self.at + JUMP_PAUSE),
+            What::StoreRefused => self.calm_from = self.calm_from.max(self.at + REFUSED_PAUSE),
+            What::Room(room) => self.room = Some(*room),
+            What::Quiet => self.quiet_since = Some(self.at),
+            What::Kept(_) | What::Removed(_) | What::Delivered(_) | What::Asked(_) => {}
+        }
+        None
+    }
+
+    fn take_link(&mut self, robot: &str, connected: bool) {
+        if connected {
+            self.cut_off.remove(robot);
+            return;
+        }
+        self.cut_off.insert(robot.to_owned());
+        let place = format!("robot/{robot}");
+        for (_, running) in self.programs.iter_mut().filter(|(program, _)| program.place == place) {
+            running.was_cut_off = true;
+        }
+    }
+
+    fn take_task(&mut self, commit: &Commit) -> Option<Task> {
+        let mut task: Task = serde_json::from_str(commit.object.get()).unwrap_or_default();
+        let before = self.tasks.remove(&task.metadata.uid);
+        task.gone = commit.deleted;
+        (task.queued_at, task.attempt_at) = (self.at, self.at);
+        if let Some(before) = &before {
+            if before.is_queued() {
+                task.queued_at = before.queued_at;
+            }
+            if before.status.attempt == task.status.attempt {
+                (task.attempt_at, task.attempt_rank) = (before.attempt_at, before.attempt_rank);
+            }
+            task.unwanted_at = before.unwanted_at;
+        }
+        if task.is_unwanted() {
+            task.unwanted_at.get_or_insert(self.at);
+        }
+        if task.spec.policy.isolated && (task.is_active() || before.as_ref().is_some_and(Task::is_active)) {
+            self.isolated_until = self.at;
+        }
+        let uid = task.metadata.uid.clone();
+        self.changed = Some(uid.clone());
+        if task.is_submitted() {
+            self.open.insert(uid.clone());
+        } else {
+            self.open.remove(&uid);
+        }
+        let changed = before.as_ref().is_none_or(|before| before.state() != task.state() || task.gone);
+        let is_new_attempt = before.as_ref().is_none_or(|it| it.status.attempt != task.status.attempt);
+        self.tasks.insert(uid.clone(), task);
+        if changed {
+            self.touch(&uid);
+        }
+        if is_new_attempt {
+            let rank = self.effective_priority(&self.tasks[&uid]);
+            if let Some(task) = self.tasks.get_mut(&uid) {
+                task.attempt_rank = rank;
+            }
+        }
+        before
+    }
+
+    fn take_object(&mut self, commit: &Commit) {
+        let key = (commit.resource.clone(), commit.path.clone());
+        if commit.deleted {
+            self.objects.remove(&key);
+        } else {
+            self.objects.insert(key, serde_json::from_str(commit.object.get()).unwrap_or_default());
+        }
+        if commit.resource == "taskkinds.muster.dev" {
+            self.take_kinds();
+        }
+    }
+
+    fn take_kinds(&mut self) {
+        let kinds = self.objects.iter().filter(|((resource, _), _)| resource == "taskkinds.muster.dev");
+        let direct: BTreeMap<String, (BTreeSet<String>, i64)> = kinds
+            .map(|(_, kind)| {
+                let needs = kind["spec"]["dependencies"].as_array().into_iter().flatten();
+                let needs = needs.filter_map(Value::as_str).map(str::to_owned).collect();
+                let name = kind["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+                (name, (needs, kind["spec"]["priority"].as_i64().unwrap_or(0)))
+            })
+            .collect();
+        self.kinds = direct.clone();
+        for (all, _) in self.kinds.values_mut() {
+            let mut open: Vec<String> = all.iter().cloned().collect();
+            while let Some(kind) = open.pop() {
+                for more in direct.get(&kind).into_iter().flat_map(|(needs, _)| needs) {
+                    if all.insert(more.clone()) {
+                        open.push(more.clone());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Something changed that concerns the subject of a task.
+    fn touch(&mut self, uid: &str) {
+        let Some(task) = self.tasks.get(uid) else { return };
+        if let Some(subject) = &task.spec.subject {
+            self.subjects.insert((subject.kind.clone(), subject.name.clone()), self.at);
+        }
+    }
+
+    /// Nothing happened to the subject of a task for so long.
+    pub fn subject_rests_since(&self, task: &Task) -> i64 {
+        let Some(subject) = &task.spec.subject else { return 0 };
+        self.subjects.get(&(subject.kind.clone(), subject.name.clone())).copied().unwrap_or(0)
+    }
+
+    /// Tasks that are in the queue or at work.
+    pub fn open(&self) -> impl Iterator<Item = &Task> {
+        self.open.iter().filter_map(|uid| self.tasks.get(uid))
+    }
+
+    /// Somebody led for so long, and nothing disturbed it.
+    pub fn calm_for(&self, millis: i64) -> bool {
+        self.led_since.is_some_and(|since| self.at.saturating_sub(since.max(self.calm_from)) > millis)
+    }
+
+    /// True if a robot cannot be reached.
+    pub fn is_cut_off(&self, place: &str) -> bool {
+        place.strip_prefix("robot/").is_some_and(|robot| self.cut_off.contains(robot))
+    }
+
+    /// True if a kind waits for another.
+    pub fn needs(&self, kind: &str, other: &str) -> bool {
+        self.kinds.get(kind).is_some_and(|(needs, _)| needs.contains(other))
+    }
+
+    /// True if a task waits for another, should that not have ended.
+    pub fn depends(&self, task: &Task, other: &Task) -> bool {
+        task.spec.subject.is_some()
+            && task.spec.subject == other.spec.subject
+            && task.metadata.namespace == other.metadata.namespace
+            && task.metadata.uid != other.metadata.uid
+            && self.needs(&task.spec.kind, &other.spec.kind)
+    }
+
+    /// The priority that was asked for.
+    pub fn priority(&self, task: &Task) -> i64 {
+        let of_kind = || self.kinds.get(&task.spec.kind).map_or(0, |(_, priority)| *priority);
+        task.spec.priority.unwrap_or_else(of_kind)
+    }
+
+    /// The priority, raised by whatever waits for the task.
+    pub fn effective_priority(&self, task: &Task) -> i64 {
+        let own = self.priority(task);
+        if task.spec.subject.is_none() {
+            return own;
+        }
+        let lenders = self.open().filter(|other| other.is_queued() && self.depends(other, task));
+        lenders.map(|other| self.priority(other)).fold(own, i64::max)
+    }
+
+    /// Programs that run where they can be reached, with their tasks.
+    pub fn reachable_programs(&self) -> impl Iterator<Item = (&Program, &Running, &Task)> {
+        let known = self.programs.iter().filter(|(_, running)| !running.was_cut_off);
+        known.filter_map(|(program, running)| Some((program, running, self.tasks.get(&program.task)?)))
+    }
+
+    /// Other objects of a resource.
+    pub fn all<'a>(&'a self, resource: &'a str) -> impl Iterator<Item = &'a Value> {
+        let from = (resource.to_owned(), String::new());
+        self.objects.range(from..).take_while(move |((it, _), _)| it == resource).map(|(_, object)| object)
+    }
+
+    /// One other object.
+    pub fn object(&self, resource: &str, path: &str) -> Option<&Value> {
+        self.objects.get(&(resource.to_owned(), path.to_owned()))
+    }
+}

@@ -1,0 +1,94 @@
+//! When the outside is quiet, everything comes to rest: every task that was submitted ends, no program runs on, and no object
+//! changes for ever.
+
+use std::collections::BTreeMap;
+
+use super::history::What;
+use super::present::Present;
+use super::{Moment, Statement};
+
+/// An object changes no more often than this once all is quiet.
+const MOST_CHANGES: u32 = 200;
+
+#[derive(Default)]
+pub struct QuietWorldIsStable {
+    /// Changes since all is quiet, by resource and path.
+    changes: BTreeMap<(String, String), u32>,
+}
+
+impl Statement for QuietWorldIsStable {
+    fn read(&mut self, moment: &Moment<'_>, broken: &mut Vec<String>) {
+        let What::Change(commit) = &moment.entry.what else { return };
+        // Leases and notes of how far somebody came are renewed for ever.
+        if moment.present.quiet_since.is_none() || !commit.resource.ends_with("muster.dev") {
+            return;
+        }
+        let key = (commit.resource.clone(), commit.path.clone());
+        let changes = self.changes.entry(key).or_default();
+        *changes += 1;
+        if *changes == MOST_CHANGES {
+            broken.push(format!(
+                "{} {} changed {MOST_CHANGES} times since all is quiet",
+                commit.resource, commit.path
+            ));
+        }
+    }
+
+    fn close(&mut self, present: &Present, broken: &mut Vec<String>) {
+        if present.quiet_since.is_none() {
+            return;
+        }
+        let open: Vec<_> =
+            present.open().map(|task| format!("{} ({})", task.metadata.name, task.state())).collect();
+        if !open.is_empty() {
+            broken.push(format!(
+                "{} tasks never ended: {}",
+                open.len(),
+                open[..open.len().min(5)].join(", ")
+            ));
+        }
+        for program in present.programs.keys() {
+            broken.push(format!(
+                "attempt {} of {} runs on at {}",
+                program.attempt, program.task, program.place
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::judge::story::Story;
+
+    #[test]
+    fn a_world_in_which_all_ended_is_as_promised() {
+        let mut story = Story::new();
+        story.task("a", "Running", 1).started("a", 1).quiet().ended("a", 1, 0).task("a", "Succeeded", 1);
+        assert!(story.broken("quiet_world_is_stable").is_empty());
+    }
+
+    #[test]
+    fn a_task_that_never_ends_is_found() {
+        let mut story = Story::new();
+        assert_eq!(story.task("a", "Ready", 0).quiet().broken("quiet_world_is_stable").len(), 1);
+    }
+
+    #[test]
+    fn a_program_that_runs_on_is_found() {
+        let mut story = Story::new();
+        story.task("a", "Failed", 1).started("a", 1).quiet();
+        assert_eq!(story.broken("quiet_world_is_stable").len(), 1);
+    }
+
+    #[test]
+    fn an_object_that_changes_for_ever_is_found() {
+        let mut story = Story::new();
+        story.quiet();
+        for _ in 0..200 {
+            story.object("jobs.muster.dev", "d/j", json!({}));
+        }
+        assert_eq!(story.broken("quiet_world_is_stable").len(), 1);
+    }
+}

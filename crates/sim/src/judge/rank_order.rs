@@ -1,0 +1,128 @@
+//! No program is started while a placeable task of higher effective priority has been Ready for more than 100 ms.
+//!
+//! A task is placeable instead of the one that was started if it needs no more than that one, and nothing but room and order
+//! keeps it back. Where somebody did not lead all that time, there is no promise.
+
+use super::present::Present;
+use super::task::{Task, millis};
+use super::{Moment, PATIENCE, Statement};
+
+/// Times of rests are whole seconds.
+const SECOND: i64 = 1_000;
+
+pub struct RankOrder;
+
+impl Statement for RankOrder {
+    fn read(&mut self, moment: &Moment<'_>, broken: &mut Vec<String>) {
+        let Some((_, task)) = moment.started() else { return };
+        let present = moment.present;
+        if !present.calm_for(PATIENCE) || present.isolated_until + PATIENCE >= present.at || task.gone {
+            return;
+        }
+        let rank = task.attempt_rank.max(present.effective_priority(task));
+        for waiting in present.open().filter(|waiting| fits_instead(present, waiting, task)) {
+            let waiting_rank = present.effective_priority(waiting);
+            if waiting_rank > rank && is_placeable(present, waiting) {
+                broken.push(format!(
+                    "{} (effective priority {rank}) was started while {} ({waiting_rank}) was {} for {} ms",
+                    task.metadata.name,
+                    waiting.metadata.name,
+                    waiting.state(),
+                    present.at - waiting.queued_at
+                ));
+            }
+        }
+    }
+}
+
+/// Whatever has room for one has room for the other.
+fn fits_instead(present: &Present, waiting: &Task, started: &Task) -> bool {
+    let room = present.room.and_then(|room| room.memory).unwrap_or(u64::MAX);
+    let is_small =
+        waiting.memory() <= started.memory() || waiting.spec.policy.isolated && waiting.memory() <= room;
+    let is_plain = |task: &Task| task.spec.affinity.is_none() && task.spec.constraints.is_empty();
+    let same_robots = waiting.runtime() != "robot"
+        || waiting.spec.target_robot.is_empty()
+            && (waiting.spec.robot_selector.is_empty()
+                || waiting.spec.robot_selector == started.spec.robot_selector)
+            && waiting.status.attempt == 0
+            && !waiting.spec.policy.isolated;
+    waiting.runtime() == started.runtime() && is_small && is_plain(waiting) && same_robots
+}
+
+/// Nothing but room and order kept it back, for long enough.
+fn is_placeable(present: &Present, task: &Task) -> bool {
+    let long_ago = present.at - PATIENCE;
+    let rests = task.status.rest_until.as_deref().and_then(millis);
+    let rested = rests.is_none_or(|until| until + SECOND + PATIENCE < present.wall);
+    let is_alone = || {
+        present.open().all(|other| {
+            other.metadata.uid == task.metadata.uid
+                || task.unique_key().is_none()
+                || other.unique_key() != task.unique_key() && !present.depends(task, other)
+        }) && present.programs.keys().all(|program| {
+            let other = present.tasks.get(&program.task);
+            task.unique_key().is_none() || other.and_then(Task::unique_key) != task.unique_key()
+        })
+    };
+    let isolated_fits = !task.spec.policy.isolated || task.runtime() == "process";
+    task.is_queued()
+        && !task.is_unwanted()
+        && task.queued_at < long_ago
+        && present.subject_rests_since(task) < long_ago
+        && rested
+        && isolated_fits
+        && is_alone()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::judge::story::Story;
+
+    fn low_and_high(more: &serde_json::Value) -> Story {
+        let mut story = Story::new();
+        let mut high = json!({"priority": 9});
+        if let (Some(high), Some(more)) = (high.as_object_mut(), more.as_object()) {
+            high.extend(more.clone());
+        }
+        story.spec("low", json!({"priority": 1})).spec("high", high);
+        story
+    }
+
+    #[test]
+    fn a_start_while_nothing_of_higher_priority_waits_is_as_promised() {
+        let mut story = low_and_high(&json!({}));
+        story.task("high", "Running", 1).started("high", 1).wait(200).started("low", 1);
+        assert!(story.broken("rank_order").is_empty());
+    }
+
+    #[test]
+    fn a_start_within_the_bound_is_as_promised() {
+        assert!(low_and_high(&json!({})).wait(50).started("low", 1).broken("rank_order").is_empty());
+    }
+
+    #[test]
+    fn a_start_while_a_higher_priority_waits_for_too_long_is_found() {
+        assert_eq!(low_and_high(&json!({})).wait(200).started("low", 1).broken("rank_order").len(), 1);
+    }
+
+    #[test]
+    fn a_task_that_needs_more_room_may_be_passed() {
+        let mut story = low_and_high(&json!({"resources": {"memory": "5"}}));
+        assert!(story.wait(200).started("low", 1).broken("rank_order").is_empty());
+    }
+
+    #[test]
+    fn an_isolated_task_that_is_first_may_not_be_passed() {
+        let mut story = low_and_high(&json!({"policy": {"isolated": true}}));
+        assert_eq!(story.wait(200).started("low", 1).broken("rank_order").len(), 1);
+    }
+
+    #[test]
+    fn there_is_no_promise_while_nobody_leads() {
+        let mut story = low_and_high(&json!({}));
+        assert!(story.wait(200).crashed().started("low", 1).broken("rank_order").is_empty());
+    }
+}

@@ -1,0 +1,81 @@
+//! Runs of a schedule that may not overlap do not, and the end of other work makes at most one run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Moment, Statement};
+
+const TRIGGERED_BY: &str = "muster.dev/triggered-by";
+
+#[derive(Default)]
+pub struct ScheduleRuns {
+    /// Uids of runs that have not ended, by uid of the schedule.
+    open: BTreeMap<String, BTreeSet<String>>,
+    /// Work that made a run, by uid of the schedule.
+    triggers: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Statement for ScheduleRuns {
+    fn read(&mut self, moment: &Moment<'_>, broken: &mut Vec<String>) {
+        let Some(task) = moment.task else { return };
+        let Some(owner) = task.metadata.owner_references.iter().find(|it| it.kind == "Schedule") else {
+            return;
+        };
+        let (uid, name) = (&task.metadata.uid, &task.metadata.name);
+        let open = self.open.entry(owner.uid.clone()).or_default();
+        if task.gone || task.is_over() {
+            open.remove(uid);
+            return;
+        }
+        if moment.before.is_some() {
+            return;
+        }
+        let path = format!("{}/{}", task.metadata.namespace, owner.name);
+        let schedule = moment.present.object("schedules.muster.dev", &path);
+        let policy = schedule.map(|schedule| &schedule["spec"]["schedulePolicy"]);
+        let may_overlap = policy.is_none_or(|policy| {
+            policy["allowConcurrent"] == true
+                || matches!(policy["concurrency"].as_str(), Some("Allow" | "Replace"))
+        });
+        if let Some(other) = open.iter().next().filter(|_| !may_overlap) {
+            let other = &moment.present.tasks[other].metadata.name;
+            broken.push(format!("{name} was made while {other} of the same schedule had not ended"));
+        }
+        open.insert(uid.clone());
+        if let Some(work) = task.metadata.annotations.get(TRIGGERED_BY)
+            && !self.triggers.entry(owner.uid.clone()).or_default().insert(work.clone())
+        {
+            broken.push(format!("{name} was made again for the end of {work}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::judge::story::Story;
+
+    fn runs(policy: &Value, states: &[(&str, &str)]) -> Vec<String> {
+        let mut story = Story::new();
+        story.object("schedules.muster.dev", "d/s", json!({"spec": {"schedulePolicy": policy}}));
+        for (name, state) in states {
+            story.write(&json!({
+                "metadata": {"name": name, "uid": name, "namespace": "d",
+                    "ownerReferences": [{"kind": "Schedule", "name": "s", "uid": "s"}]},
+                "status": {"state": state},
+            }));
+        }
+        story.broken("schedule_runs")
+    }
+
+    #[test]
+    fn runs_after_one_another_are_as_promised() {
+        assert!(runs(&json!({}), &[("a", "Ready"), ("a", "Failed"), ("b", "Ready")]).is_empty());
+    }
+
+    #[test]
+    fn runs_that_overlap_though_they_may_not_are_found() {
+        assert_eq!(runs(&json!({}), &[("a", "Ready"), ("b", "Ready")]).len(), 1);
+        assert!(runs(&json!({"allowConcurrent": true}), &[("a", "Ready"), ("b", "Ready")]).is_empty());
+    }
+}

@@ -1,0 +1,218 @@
+//! Every time of a schedule is made once and none is lost: no time twice, none before the schedule was made, none before it has
+//! come, none that is not a time of the schedule; and all of them where the policy keeps all and nobody suspended it.
+//!
+//! The judge reads the plain forms alone: `R/START/PTnM`, `R/PTnM`, `*/n * * * *` and `* * * * *`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::history::What;
+use super::present::Present;
+use super::task::{Metadata, millis};
+use super::{Moment, Statement};
+
+const SCHEDULED_AT: &str = "muster.dev/scheduled-at";
+const MINUTE: i64 = 60_000;
+/// A clock that goes back may come to a time again that was made before it went back.
+const SLACK: i64 = 1_000;
+
+#[derive(Default)]
+pub struct ScheduleTimes {
+    /// Times that were made, by uid of the schedule.
+    made: BTreeMap<String, BTreeSet<i64>>,
+    /// Schedules of which some times are left out on purpose.
+    lax: BTreeSet<String>,
+    schedules: BTreeMap<String, Value>,
+    /// The latest time at which somebody led.
+    led_until: i64,
+}
+
+impl Statement for ScheduleTimes {
+    fn read(&mut self, moment: &Moment<'_>, broken: &mut Vec<String>) {
+        if moment.present.led_since.is_some() {
+            self.led_until = moment.present.latest_wall;
+        }
+        let What::Change(commit) = &moment.entry.what else { return };
+        if commit.resource == "schedules.muster.dev"
+            && let Some(schedule) = moment.present.object(&commit.resource, &commit.path)
+        {
+            self.schedule(schedule);
+        }
+        if let Some(task) = moment.task.filter(|_| moment.before.is_none()) {
+            self.run(&task.metadata, moment.present, broken);
+        } else if commit.resource == "jobs.muster.dev" && !commit.deleted {
+            #[derive(serde::Deserialize)]
+            struct Head {
+                metadata: Metadata,
+            }
+            if let Ok(job) = serde_json::from_str::<Head>(commit.object.get())
+                && moment
+                    .present
+                    .object(&commit.resource, &commit.path)
+                    .is_some_and(|it| it["status"].is_null())
+            {
+                self.run(&job.metadata, moment.present, broken);
+            }
+        }
+    }
+
+    fn close(&mut self, present: &Present, broken: &mut Vec<String>) {
+        if present.quiet_since.is_none() {
+            return;
+        }
+        for (uid, schedule) in self.schedules.iter().filter(|(uid, _)| !self.lax.contains(*uid)) {
+            let Some(times) = Times::of(schedule) else { continue };
+            let nothing = BTreeSet::new();
+            let made = self.made.get(uid).unwrap_or(&nothing);
+            let expected = times.between(times.created, self.led_until - MINUTE);
+            let lost: Vec<_> = expected.iter().filter(|time| !made.contains(time)).collect();
+            if let Some(first) = lost.first() {
+                broken.push(format!(
+                    "{} lost {} of {} times, the first {first}",
+                    schedule["metadata"]["name"],
+                    lost.len(),
+                    expected.len()
+                ));
+            }
+        }
+    }
+}
+
+impl ScheduleTimes {
+    fn schedule(&mut self, schedule: &Value) {
+        let Some(uid) = schedule["metadata"]["uid"].as_str() else { return };
+        let (spec, policy) = (&schedule["spec"], &schedule["spec"]["schedulePolicy"]);
+        let keeps_all = policy["skipOutdated"] == false && policy["allowConcurrent"] == true;
+        let limits = ["catchUpWindow", "jitter", "startingDeadline"];
+        let is_limited = limits.iter().any(|limit| !policy[limit].is_null());
+        let changed = schedule["metadata"]["generation"].as_i64().unwrap_or(1) > 1;
+        if !keeps_all || is_limited || spec["suspend"] == true || changed {
+            self.lax.insert(uid.to_owned());
+        }
+        self.schedules.insert(uid.to_owned(), schedule.clone());
+    }
+
+    fn run(&mut self, run: &Metadata, present: &Present, broken: &mut Vec<String>) {
+        let Some(time) = run.annotations.get(SCHEDULED_AT).and_then(|time| millis(time)) else { return };
+        let Some(owner) = run.owner_references.iter().find(|owner| owner.kind == "Schedule") else { return };
+        let name = &run.name;
+        if !self.made.entry(owner.uid.clone()).or_default().insert(time) {
+            broken.push(format!(
+                "{name} was made for {time}, for which there was a run of {} before",
+                owner.name
+            ));
+        }
+        if time > present.latest_wall + SLACK {
+            broken.push(format!("{name} was made {} ms before its time", time - present.latest_wall));
+        }
+        let Some(times) = self.schedules.get(&owner.uid).and_then(Times::of) else { return };
+        if !times.is_one(time) {
+            broken.push(format!("{name} was made for {time}, which is no time of {}", owner.name));
+        }
+    }
+}
+
+/// The times of a schedule: one every so often, from a first one.
+struct Times {
+    created: i64,
+    anchor: i64,
+    every: i64,
+}
+
+impl Times {
+    fn of(schedule: &Value) -> Option<Self> {
+        let created = millis(schedule["metadata"]["creationTimestamp"].as_str()?)?;
+        if !schedule["spec"]["schedulePolicy"]["timeZone"].is_null() {
+            return None;
+        }
+        let spec = schedule["spec"]["schedulePolicy"]["timeSpec"].as_str()?;
+        let (anchor, every) = match spec.split('/').collect::<Vec<_>>()[..] {
+            ["R", every] => (created, minutes(every)?),
+            ["R", start, every] => (millis(start)?, minutes(every)?),
+            ["*", minutes] => (0, minutes.strip_suffix(" * * * *")?.parse::<i64>().ok()? * MINUTE),
+            ["* * * * *"] => (0, MINUTE),
+            _ => return None,
+        };
+        Some(Self { created, anchor, every })
+    }
+
+    fn is_one(&self, time: i64) -> bool {
+        time >= self.anchor && time >= self.created && (time - self.anchor) % self.every == 0
+    }
+
+    fn between(&self, from: i64, upto: i64) -> Vec<i64> {
+        let first =
+            self.anchor + (from.max(self.anchor) - self.anchor + self.every - 1) / self.every * self.every;
+        let step = usize::try_from(self.every).unwrap_or(1);
+        (first..=upto).step_by(step).collect()
+    }
+}
+
+fn minutes(every: &str) -> Option<i64> {
+    Some(every.strip_prefix("PT")?.strip_suffix('M')?.parse::<i64>().ok()? * MINUTE)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::judge::story::{START, Story};
+
+    fn every_minute() -> Story {
+        let mut story = Story::new();
+        let policy = json!({"timeSpec": "* * * * *", "skipOutdated": false, "allowConcurrent": true});
+        let metadata = json!({"name": "s", "uid": "s", "generation": 1, "creationTimestamp": stamp(0)});
+        story.object(
+            "schedules.muster.dev",
+            "d/s",
+            json!({"metadata": metadata, "spec": {"schedulePolicy": policy}}),
+        );
+        story
+    }
+
+    fn stamp(minutes: i64) -> String {
+        jiff::Timestamp::from_millisecond(START + minutes * 60_000).unwrap().to_string()
+    }
+
+    fn run(story: &mut Story, name: &str, minute: i64) {
+        story.write(&json!({"metadata": {
+            "name": name, "uid": name, "namespace": "d",
+            "annotations": {"muster.dev/scheduled-at": stamp(minute)},
+            "ownerReferences": [{"kind": "Schedule", "name": "s", "uid": "s"}],
+        }}));
+    }
+
+    #[test]
+    fn a_run_for_every_time_is_as_promised() {
+        let mut story = every_minute();
+        run(&mut story, "a", 0);
+        for minute in 1..=3 {
+            story.wait(60_000);
+            run(&mut story, &format!("m{minute}"), minute);
+        }
+        assert!(story.quiet().broken("schedule_times").is_empty());
+    }
+
+    #[test]
+    fn a_time_that_is_made_twice_is_found() {
+        let mut story = every_minute();
+        run(&mut story, "a", 0);
+        run(&mut story, "b", 0);
+        assert_eq!(story.broken("schedule_times").len(), 1);
+    }
+
+    #[test]
+    fn a_time_that_has_not_come_is_found() {
+        let mut story = every_minute();
+        run(&mut story, "a", 5);
+        assert_eq!(story.broken("schedule_times").len(), 1);
+    }
+
+    #[test]
+    fn a_time_that_was_lost_is_found() {
+        let mut story = every_minute();
+        run(&mut story, "a", 0);
+        assert_eq!(story.wait(300_000).quiet().broken("schedule_times").len(), 1);
+    }
+}
