@@ -193,9 +193,11 @@ impl Engine {
         self.outside.clock.now()
     }
 
-    /// News from a runtime.
-    pub fn report(&mut self, fact: Fact) {
-        if let Observation::Ended(ending) = &fact.what {
+    /// News from a runtime. Runtimes go by the wall clock.
+    pub fn report(&mut self, mut fact: Fact) {
+        fact.at = self.outside.clock.steady(fact.at);
+        if let Observation::Ended(ending) = &mut fact.what {
+            ending.at = self.outside.clock.steady(ending.at);
             let log_bytes = ending.containers.iter().map(|container| container.log_bytes).sum();
             let begun = self.pace.begun(&fact.handle);
             self.ran

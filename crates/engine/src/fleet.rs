@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use muster_fleet::liveness::{Settings, judge};
+use muster_fleet::liveness::{Settings, heard_before, judge};
 use muster_ports::clock::{Clock, Millis};
 use muster_ports::publisher::Boxed;
 use muster_ports::store::{
@@ -16,7 +16,7 @@ use muster_ports::store::{
 use muster_ports::telemetry::Telemetry;
 use muster_ports::telemetry::catalog::ROBOTS;
 use muster_types::robot_status::Phase;
-use muster_types::{JsonText, Robot};
+use muster_types::{JsonText, Robot, Timestamp};
 
 use crate::intake::Intake;
 use crate::wake::{self, Cycle};
@@ -47,6 +47,8 @@ pub struct Robots {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Known {
     phase: Phase,
+    /// Its last sign of life: as it is written down, on the clock of whoever heard it, and when this loop saw that.
+    beat: Option<(Timestamp, i64)>,
     /// When it is to be looked at.
     due: Option<i64>,
 }
@@ -98,7 +100,7 @@ impl Robots {
         for stored in self.store.snapshot(&self.resource).range(None, None) {
             self.dirty.insert(stored.path.clone());
             if let Ok(robot) = Robot::from_json(stored.json()) {
-                self.know(&stored.path, Some(Known { phase: robot.status.phase(), due: None }));
+                self.know(&stored.path, Some(Known { phase: robot.status.phase(), beat: None, due: None }));
             }
         }
     }
@@ -169,6 +171,18 @@ impl Robots {
         }
     }
 
+    /// When the last sign of life of a robot was seen. The clocks of those that hear robots need not agree with this one: a sign
+    /// that is new was seen now, whatever its time says.
+    fn observe_beat(&self, path: &Arc<str>, robot: &Robot, second: i64) -> Option<(Timestamp, i64)> {
+        let written = robot.status.last_heartbeat_time?;
+        let seen = match self.known.get(path).and_then(|known| known.beat) {
+            Some((known, seen)) if known == written => seen,
+            Some(_) => second,
+            None => heard_before(robot.status.phase(), written.as_second(), second),
+        };
+        Some((written, seen))
+    }
+
     /// Decides on one robot; what is to be written, if anything is.
     fn look_at(&mut self, path: &Arc<str>, second: i64) -> Option<Write> {
         let key = Key { resource: self.resource.clone(), path: path.clone() };
@@ -182,8 +196,10 @@ impl Robots {
         };
         let is_member = self.known.get(path).is_some_and(|known| known.is_member());
         let others = self.members - usize::from(is_member);
-        let verdict = judge(&robot, &self.settings, others, self.since, second);
-        self.know(path, Some(Known { phase: verdict.phase, due: verdict.wake_at }));
+        let beat = self.observe_beat(path, &robot, second);
+        let heard = beat.map(|(_, seen)| seen);
+        let verdict = judge(&robot, heard, &self.settings, others, self.since, second);
+        self.know(path, Some(Known { phase: verdict.phase, beat, due: verdict.wake_at }));
         if robot.status.phase == Some(verdict.phase) && robot.status.message == verdict.message {
             return None;
         }

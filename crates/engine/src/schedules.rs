@@ -4,7 +4,8 @@
 //! under a name that follows from its time or its trigger, so no stop of the server can make it twice or lose it. Decisions
 //! are those of `muster-workflows`.
 //!
-//! A schedule costs nothing until it is due: times lie in an index, and only what is due or changed is looked at.
+//! A schedule costs nothing until it is due: times lie in an index, and only what is due or changed is looked at. Times are
+//! those of the wall clock; when it jumps, every schedule is looked at.
 
 mod entry;
 mod intake;
@@ -30,6 +31,25 @@ const SLICE: usize = 4096;
 /// Time after which what the store refused is tried again.
 const REFUSED_PAUSE: i64 = 1000;
 
+/// A smaller difference between the clocks is no jump: they are not read in the same instant.
+const JUMP: i64 = 1000;
+
+/// The time, on both clocks.
+#[derive(Debug, Clone, Copy)]
+struct Now {
+    /// Occurrences and what is due follow it.
+    wall: Millis,
+    /// Objects are written with it.
+    steady: Millis,
+}
+
+impl Now {
+    /// Seconds by which the wall clock is ahead.
+    fn wall_lead(self) -> i64 {
+        self.wall.to_timestamp().as_second() - self.steady.to_timestamp().as_second()
+    }
+}
+
 /// Where things are kept.
 struct Names {
     schedules: ResourceName,
@@ -44,6 +64,8 @@ pub struct Schedules {
     clock: Arc<dyn Clock>,
     names: Names,
     watch: Watch,
+    /// How far the wall clock was ahead when it was last read.
+    wall_lead: i64,
     /// By `namespace/name`.
     entries: HashMap<Arc<str>, Entry>,
     by_uid: HashMap<String, Arc<str>>,
@@ -70,6 +92,7 @@ impl Schedules {
         let mut schedules = Self {
             watch: store.watch(WatchScope::All, store.revision())?,
             store,
+            wall_lead: clock.wall_lead(),
             clock,
             names,
             entries: HashMap::new(),
@@ -87,8 +110,9 @@ impl Schedules {
     /// One whole cycle. Returns when to look again even if nothing happens.
     pub async fn step(&mut self) -> Result<Option<Millis>, WatchError> {
         self.take_in()?;
-        let now = self.clock.now();
-        self.take_due(now);
+        self.observe_jump();
+        let now = self.now();
+        self.take_due(now.wall);
         let slice: Vec<_> = self.dirty.iter().take(SLICE).cloned().collect();
         let mut made = Vec::new();
         for path in slice {
@@ -96,7 +120,24 @@ impl Schedules {
             made.extend(self.look_at(&path, now));
         }
         self.commit(made, now).await;
-        Ok(if self.dirty.is_empty() { self.due.first().map(|(at, _)| *at) } else { Some(now) })
+        let due = if self.dirty.is_empty() { self.due.first().map(|(at, _)| *at) } else { Some(now.wall) };
+        // Whoever waits goes by the steady clock.
+        Ok(due.map(|at| Millis(at.0.saturating_sub(now.wall.0).saturating_add(now.steady.0))))
+    }
+
+    fn now(&self) -> Now {
+        Now { wall: self.clock.wall(), steady: self.clock.now() }
+    }
+
+    /// What was due at a time of the old clock is due at another of the new one.
+    fn observe_jump(&mut self) {
+        let lead = self.clock.wall_lead();
+        let jump = lead - self.wall_lead;
+        if jump.abs() >= JUMP {
+            tracing::warn!(seconds = jump / 1000, "the wall clock jumped; all schedules are looked at");
+            self.wall_lead = lead;
+            self.dirty.extend(self.entries.keys().cloned());
+        }
     }
 
     fn take_due(&mut self, now: Millis) {
@@ -113,7 +154,7 @@ impl Schedules {
     }
 
     /// Decides for one schedule; what is to be written, if anything is.
-    fn look_at(&mut self, path: &Arc<str>, now: Millis) -> Option<Made> {
+    fn look_at(&mut self, path: &Arc<str>, now: Now) -> Option<Made> {
         let key = Key { resource: self.names.schedules.clone(), path: path.clone() };
         let stored = self.store.get(&key)?;
         let entry = self.entries.get_mut(path)?;
@@ -144,7 +185,7 @@ impl Schedules {
     }
 
     /// Commits what was decided. Schedules are independent of each other, so one that fails harms only itself.
-    async fn commit(&mut self, made: Vec<Made>, now: Millis) {
+    async fn commit(&mut self, made: Vec<Made>, now: Now) {
         let commits = made.into_iter().map(|made| {
             let store = self.store.clone();
             async move {
@@ -164,7 +205,7 @@ impl Schedules {
                 Err(CommitError::Conflict { .. }) => drop(self.dirty.insert(made.path)),
                 Err(error) => {
                     tracing::warn!(path = &*made.path, %error, "a run could not be committed");
-                    let again = Millis(now.0 + REFUSED_PAUSE).to_timestamp();
+                    let again = Millis(now.wall.0 + REFUSED_PAUSE).to_timestamp();
                     self.set_due(&made.path, Some(again));
                 }
             }

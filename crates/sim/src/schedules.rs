@@ -128,7 +128,7 @@ impl World {
         let mut schedule = Schedule::new("default", &format!("s{index}"), spec);
         schedule.metadata.uid = format!("uid-of-s{index}");
         schedule.metadata.generation = 1;
-        schedule.metadata.creation_timestamp = Some(self.clock.now().to_timestamp());
+        schedule.metadata.creation_timestamp = Some(self.clock.wall().to_timestamp());
         Ok(schedule)
     }
 
@@ -137,6 +137,7 @@ impl World {
         if self.dice.once_in(12) {
             self.played.faults += 1;
             self.look()?;
+            self.clock = self.clock.restarted();
             self.store = open(&self.log, &self.clock)?;
             self.loops = vec![start(&self.store, &self.clock)?];
             self.watch = follow(&self.store)?;
@@ -152,7 +153,7 @@ impl World {
         if self.dice.once_in(20) {
             self.played.faults += 1;
             let jump = i64::try_from(self.dice.below(1_200_000)).unwrap_or(0) - 300_000;
-            self.clock.advance(jump);
+            self.clock.jump_wall(jump);
         }
         Ok(())
     }
@@ -267,7 +268,7 @@ impl World {
     /// None is lost where the policy keeps all, and where there was no suspension that leaves some out on purpose.
     fn check_complete(&mut self) -> Result<(), String> {
         let schedules: Vec<Schedule> = self.all();
-        let now = self.clock.now().to_timestamp();
+        let now = self.clock.wall().to_timestamp();
         for schedule in schedules {
             let name = &schedule.metadata.name;
             if schedule.spec.schedule_policy.skips_outdated() || self.suspended.contains(name) {

@@ -96,7 +96,7 @@ pub struct Limits {
 pub struct Fact {
     /// Which attempt.
     pub handle: Handle,
-    /// When.
+    /// When, on the wall clock of whoever observed it; the engine puts it on its steady clock.
     pub at: Millis,
     /// What.
     pub what: Observation,

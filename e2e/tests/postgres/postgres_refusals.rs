@@ -146,6 +146,10 @@ impl Clock for Skewed {
     fn now(&self) -> Millis {
         Millis(SystemClock.now().0 + self.0)
     }
+
+    fn wall(&self) -> Millis {
+        Millis(SystemClock.wall().0 + self.0)
+    }
 }
 
 #[tokio::test]

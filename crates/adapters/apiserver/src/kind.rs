@@ -21,6 +21,8 @@ use crate::refusal::{Causes, Refusal};
 pub trait Strategy: Resource {
     /// False for kinds that have no status.
     const HAS_STATUS: bool = true;
+    /// True if what follows from its creation is a time of day and no age.
+    const FOLLOWS_WALL_CLOCK: bool = false;
 
     /// Fills in what the user left open, before an object is first stored.
     fn prepare(_object: &mut Object<Self>, _user: &str) {}
@@ -254,6 +256,10 @@ pub trait Kind: Send + Sync {
     }
     /// Records on an object that its deletion was asked for just now.
     fn mark_deleted(&self, _object: &mut dyn AnyObject, _now: Timestamp) {}
+    /// True if what follows from the creation of an object is a time of day and no age.
+    fn follows_wall_clock(&self) -> bool {
+        false
+    }
     /// True if somebody sees to it that dependents go first, so that the collector of garbage need not.
     fn ends_in_order(&self) -> bool {
         false

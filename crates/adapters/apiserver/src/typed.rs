@@ -114,6 +114,10 @@ impl<S: Strategy> Kind for Typed<S> {
         typed::<S>(object).map(S::needs_at_end).unwrap_or_default()
     }
 
+    fn follows_wall_clock(&self) -> bool {
+        S::FOLLOWS_WALL_CLOCK
+    }
+
     fn columns(&self) -> &[ColumnInfo] {
         &self.column_infos
     }

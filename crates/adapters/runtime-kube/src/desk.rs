@@ -122,7 +122,7 @@ impl Desk {
             Message::Seen(view) => self.observe_pod(*view),
             Message::Gone(view) => self.observe_gone(*view),
             Message::Taken(handle, container, taken) => {
-                let at = SystemClock.now();
+                let at = SystemClock.wall();
                 self.act(&handle, |attempt| attempt.observe_taken(&container, taken, at));
             }
         }
@@ -172,13 +172,13 @@ impl Desk {
     /// An attempt that ran has no pod any more.
     fn miss(&mut self, handle: &Handle) {
         if self.attempts.get(handle).is_some_and(|attempt| attempt.must_exist && attempt.view.is_none()) {
-            let (now, at) = (Instant::now(), SystemClock.now());
+            let (now, at) = (Instant::now(), SystemClock.wall());
             self.act(handle, |attempt| attempt.observe_gone(None, now, at));
         }
     }
 
     fn stop(&mut self, handle: &Handle, grace: Duration) {
-        let (now, at) = (Instant::now(), SystemClock.now());
+        let (now, at) = (Instant::now(), SystemClock.wall());
         let stuck_after = self.cluster.settings.stuck_after;
         let never_asked = self.queue.remove(handle);
         self.act(handle, |attempt| {
@@ -247,7 +247,7 @@ impl Desk {
         let Some(attempt) = self.attempts.get(&launch.handle) else { return };
         let namespace = attempt.namespace.clone();
         if attempt.is_stopped() {
-            let (now, at) = (Instant::now(), SystemClock.now());
+            let (now, at) = (Instant::now(), SystemClock.wall());
             return self.act(&launch.handle.clone(), |attempt| attempt.observe_gone(None, now, at));
         }
         tracing::warn!(handle = %launch.handle, message, "a pod cannot be made now; trying again");
@@ -267,7 +267,7 @@ impl Desk {
     }
 
     fn observe_gone(&mut self, view: PodView) {
-        let (now, at) = (Instant::now(), SystemClock.now());
+        let (now, at) = (Instant::now(), SystemClock.wall());
         let handle = view.handle.clone();
         self.pods.remove(&handle);
         self.doomed.remove(&handle);
@@ -296,7 +296,7 @@ impl Desk {
         for handle in gone {
             self.pods.remove(&handle);
             self.doomed.remove(&handle);
-            let at = SystemClock.now();
+            let at = SystemClock.wall();
             self.act(&handle, |attempt| attempt.observe_gone(None, now, at));
         }
         for view in views {
@@ -310,7 +310,7 @@ impl Desk {
     }
 
     fn observe_pod(&mut self, view: PodView) {
-        let (now, at) = (Instant::now(), SystemClock.now());
+        let (now, at) = (Instant::now(), SystemClock.wall());
         let handle = view.handle.clone();
         let since = self.pods.get(&handle).map_or(now, |(_, since)| *since);
         self.pods.insert(handle.clone(), (view.clone(), since));
@@ -322,7 +322,7 @@ impl Desk {
 
     /// Looks at what takes too long, and for pods that belong to nobody.
     fn look(&mut self) {
-        let (now, at) = (Instant::now(), SystemClock.now());
+        let (now, at) = (Instant::now(), SystemClock.wall());
         let zombie_after = self.cluster.settings.zombie_after;
         let handles: Vec<Handle> = self.attempts.keys().cloned().collect();
         for handle in handles {
@@ -394,7 +394,7 @@ impl Desk {
 
     fn say(&self, handle: &Handle, what: Observation) {
         // Nobody listens after the engine has ended.
-        drop(self.facts.send(Fact { handle: handle.clone(), at: SystemClock.now(), what }));
+        drop(self.facts.send(Fact { handle: handle.clone(), at: SystemClock.wall(), what }));
     }
 
     /// Keeps how the pod was before it is said that its attempt ended.
@@ -405,7 +405,7 @@ impl Desk {
                 ending.cause != Cause::Itself || ending.containers.iter().any(|it| it.exit_code != 0);
             let size = snapshot::keep(&cluster, blobs, &view, failed).await;
             ending.files.extend(size.map(|size| (snapshot::NAME.to_owned(), size)));
-            let (handle, at, what) = (view.handle, SystemClock.now(), Observation::Ended(ending));
+            let (handle, at, what) = (view.handle, SystemClock.wall(), Observation::Ended(ending));
             drop(facts.send(Fact { handle, at, what }));
         });
     }

@@ -265,7 +265,7 @@ impl Link {
 
 impl State {
     fn report(&self, handle: Handle, what: Observation) {
-        self.send(Fact { handle, at: SystemClock.now(), what });
+        self.send(Fact { handle, at: SystemClock.wall(), what });
     }
 
     fn send(&self, fact: Fact) {

@@ -1,6 +1,6 @@
 //! The phase of a robot: when it is let in, when it counts as gone, when it is back (seed 003, R7, R16, R18).
 //!
-//! Goes by when the server heard of a robot, never by the robot's own clock. Being cut off is no reason to be Offline: only
+//! Goes by when the server heard of a robot, on its own steady clock, never by the robot's clock. Being cut off is no reason to be Offline: only
 //! silence is. A server that was not there itself heard nothing, so silence counts from its own start at the earliest.
 
 use muster_types::Robot;
@@ -28,10 +28,17 @@ pub struct Verdict {
     pub wake_at: Option<i64>,
 }
 
-/// Decides on a robot. `members` are the robots that were let in before; `since` is when this server began to listen.
-pub fn judge(robot: &Robot, settings: &Settings, members: usize, since: i64, now: i64) -> Verdict {
+/// Decides on a robot. `heard` is when its last sign of life was seen, if there ever was one; `members` are the robots that
+/// were let in before; `since` is when this server began to listen.
+pub fn judge(
+    robot: &Robot,
+    heard: Option<i64>,
+    settings: &Settings,
+    members: usize,
+    since: i64,
+    now: i64,
+) -> Verdict {
     let before = robot.status.phase();
-    let heard = robot.status.last_heartbeat_time.map(muster_types::Timestamp::as_second);
     let verdict = |phase, message: &str, wake_at| Verdict { phase, message: message.to_owned(), wake_at };
     let Some(heard) = heard else {
         return verdict(Phase::Pending, "It has not joined yet", None);
@@ -57,6 +64,16 @@ pub fn judge(robot: &Robot, settings: &Settings, members: usize, since: i64, now
     verdict(Phase::Online, "It works", Some(silent_at))
 }
 
+/// When a robot was heard of whose sign of life another process wrote down as `written`, on a clock of its own. A time to come
+/// was written by a clock that was ahead: a robot that worked was heard of just now, any other long ago.
+pub fn heard_before(phase: Phase, written: i64, now: i64) -> i64 {
+    match phase {
+        _ if written <= now => written,
+        Phase::Online => now,
+        Phase::Pending | Phase::Offline => 0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use muster_types::Timestamp;
@@ -74,7 +91,19 @@ mod tests {
     }
 
     fn phase(robot: &Robot, members: usize, since: i64, now: i64) -> Phase {
-        judge(robot, &SETTINGS, members, since, now).phase
+        look(robot, &SETTINGS, members, since, now).phase
+    }
+
+    fn look(robot: &Robot, settings: &Settings, members: usize, since: i64, now: i64) -> Verdict {
+        let heard = robot.status.last_heartbeat_time.map(Timestamp::as_second);
+        judge(robot, heard, settings, members, since, now)
+    }
+
+    #[test]
+    fn a_sign_of_life_from_a_clock_that_was_ahead_makes_no_robot_immortal_and_revives_none() {
+        assert_eq!(heard_before(Phase::Online, 900, 1000), 900);
+        assert_eq!(heard_before(Phase::Online, 9000, 1000), 1000);
+        assert_eq!(heard_before(Phase::Offline, 9000, 1000), 0);
     }
 
     #[test]
@@ -91,7 +120,7 @@ mod tests {
     fn a_robot_is_offline_after_five_minutes_of_silence_and_not_before() {
         let online = robot(Phase::Online, Some(1000));
         assert_eq!(phase(&online, 1, 0, 1299), Phase::Online);
-        assert_eq!(judge(&online, &SETTINGS, 1, 0, 1299).wake_at, Some(1300));
+        assert_eq!(look(&online, &SETTINGS, 1, 0, 1299).wake_at, Some(1300));
         assert_eq!(phase(&online, 1, 0, 1300), Phase::Offline);
     }
 
@@ -124,9 +153,9 @@ mod tests {
     fn with_manual_approval_a_robot_waits_for_it() {
         let manual = Settings { approve: false, ..SETTINGS };
         let mut new = robot(Phase::Pending, Some(1000));
-        assert_eq!(judge(&new, &manual, 0, 0, 1001).phase, Phase::Pending);
+        assert_eq!(look(&new, &manual, 0, 0, 1001).phase, Phase::Pending);
         new.spec.approved = Some(true);
-        assert_eq!(judge(&new, &manual, 0, 0, 1001).phase, Phase::Online);
+        assert_eq!(look(&new, &manual, 0, 0, 1001).phase, Phase::Online);
     }
 
     #[test]

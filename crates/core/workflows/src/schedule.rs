@@ -34,8 +34,17 @@ pub struct Situation<'a> {
     pub ended: &'a [EndedWork],
     /// Why nothing can be made, if what it is made of is missing.
     pub missing: Option<&'a str>,
-    /// The time.
+    /// The time on the wall clock, which occurrences follow.
     pub now: Timestamp,
+    /// The time on the steady clock, on which ends of work are written down.
+    pub steady: Timestamp,
+}
+
+impl Situation<'_> {
+    /// Seconds by which the wall clock is ahead of the steady one.
+    pub(crate) fn wall_lead(&self) -> i64 {
+        self.now.as_second() - self.steady.as_second()
+    }
 }
 
 /// What is to be done.
@@ -55,7 +64,7 @@ pub struct Plan {
 pub fn plan_schedule(situation: &Situation<'_>) -> Plan {
     let Situation { schedule, active, now, .. } = *situation;
     let mut status = schedule.status.clone();
-    trigger::observe_spec(schedule, &mut status, now);
+    trigger::observe_spec(schedule, &mut status, situation.steady);
     status.observed_generation = Some(schedule.metadata.generation);
     status.active = active.iter().take(SHOWN_ACTIVE).cloned().collect();
     let occurrences = match occurrences_of(schedule) {

@@ -7,7 +7,7 @@ use muster_types::condition::{ConditionStatus, find_condition};
 use muster_types::metadata::StringMap;
 use muster_types::schedule::{Concurrency, Outcome, TriggerKind, TriggerOn};
 use muster_types::schedule_status::TriggeredBy;
-use muster_types::{Duration, Schedule, ScheduleStatus, State, Timestamp};
+use muster_types::{Schedule, ScheduleStatus, State, Timestamp};
 
 use crate::schedule::{Plan, Situation, created};
 use crate::schedule_run::Cause;
@@ -63,11 +63,12 @@ fn matches(on: &TriggerOn, work: &EndedWork, labels: &StringMap) -> bool {
     on.kind.unwrap_or(TriggerKind::Task) == work.kind && named && ended
 }
 
-/// True if work made its run, or is too old to make one.
-pub fn is_handled(schedule: &Schedule, status: &ScheduleStatus, work: &EndedWork) -> bool {
+/// True if work made its run, or is too old to make one. Work ends on the steady clock, a schedule begins on the wall clock,
+/// which is ahead of it by `wall_lead` seconds: where a jump of the clock leaves open which came first, the work counts.
+pub fn is_handled(schedule: &Schedule, status: &ScheduleStatus, work: &EndedWork, wall_lead: i64) -> bool {
     let mark = work.mark();
     let floor = status.not_before.map_or_else(|| created(schedule), |time| time.max(created(schedule)));
-    work.at < floor
+    work.at.as_second() < floor.as_second().saturating_sub(wall_lead.max(0))
         || status.triggered_before.as_ref().is_some_and(|before| mark <= *before)
         || status.triggered.contains(&mark)
 }
@@ -83,17 +84,17 @@ pub fn observe_spec(schedule: &Schedule, status: &mut ScheduleStatus, now: Times
 
 /// Adds runs for work that ended.
 pub fn plan_triggers(situation: &Situation<'_>, plan: &mut Plan) {
-    let Situation { schedule, active, ended, now, .. } = *situation;
+    let Situation { schedule, active, ended, now, steady, .. } = *situation;
     if schedule.spec.triggers.is_empty() {
         return;
     }
     let concurrency = schedule.spec.schedule_policy.concurrency();
     let waits = matches!(concurrency, Concurrency::Forbid | Concurrency::Queue);
-    let minute = Timestamp::from_second(now.as_second() - 60);
+    let minute = Timestamp::from_second(steady.as_second() - 60);
     let mut recent = plan.status.triggered.iter().filter(|mark| mark.at > minute).count();
     let mut trouble = None;
     for work in ended {
-        if is_handled(schedule, &plan.status, work) {
+        if is_handled(schedule, &plan.status, work, situation.wall_lead()) {
             continue;
         }
         if work.depth >= MAX_DEPTH {
@@ -118,7 +119,8 @@ pub fn plan_triggers(situation: &Situation<'_>, plan: &mut Plan) {
                 ),
             ));
             let oldest = plan.status.triggered.iter().map(|mark| mark.at).filter(|at| *at > minute).min();
-            let again = oldest.unwrap_or(now).saturating_add(Duration::from_secs(60));
+            let wait = oldest.map_or(60, |oldest| oldest.as_second() + 60 - steady.as_second());
+            let again = Timestamp::from_second(now.as_second().saturating_add(wait));
             plan.wake_at = Some(plan.wake_at.map_or(again, |wake| wake.min(again)));
             break;
         }

@@ -49,6 +49,7 @@ impl Play {
             ended: &[],
             missing: self.missing,
             now: Timestamp::from_second(self.now),
+            steady: Timestamp::from_second(self.now),
         };
         let plan = plan_schedule(&situation);
         if plan.replaces {

@@ -25,7 +25,7 @@ fn ended(name: &str, at: i64, state: State) -> EndedWork {
 /// Plans, and keeps the status.
 fn look(schedule: &mut Schedule, ended: &[EndedWork], active: &[RunRef], now: i64) -> Plan {
     let now = Timestamp::from_second(now);
-    let plan = plan_schedule(&Situation { schedule, active, ended, missing: None, now });
+    let plan = plan_schedule(&Situation { schedule, active, ended, missing: None, now, steady: now });
     schedule.status = plan.status.clone();
     plan
 }
@@ -134,4 +134,21 @@ fn another_trigger_makes_nothing_for_what_ended_before_it() {
     let work = [ended("y", 200, State::Succeeded), ended("z", 260, State::Succeeded)];
     assert_eq!(names(&look(&mut schedule, &work[..1], &[], 250)), [] as [&str; 0]);
     assert_eq!(names(&look(&mut schedule, &work, &[], 260)), ["z"]);
+}
+
+#[test]
+fn work_that_ends_after_the_wall_clock_jumped_makes_its_run() {
+    for lead in [7200, -7200] {
+        // The schedule was made on the wall clock, just after the jump or just before it.
+        for created in [20_000 + lead, 20_000] {
+            let mut schedule = schedule(&json!({"kind": "Task", "name": "x"}), &json!({}));
+            schedule.metadata.creation_timestamp = Some(Timestamp::from_second(created));
+            let work = [ended("x", 20_005, State::Succeeded)];
+            let steady = Timestamp::from_second(20_010);
+            let now = Timestamp::from_second(20_010 + lead);
+            let situation =
+                Situation { schedule: &schedule, active: &[], ended: &work, missing: None, now, steady };
+            assert_eq!(names(&plan_schedule(&situation)), ["x"], "{lead} {created}");
+        }
+    }
 }

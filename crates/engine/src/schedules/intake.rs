@@ -169,13 +169,14 @@ impl Schedules {
     /// Work ended: schedules that wait for it remember it until they made their run.
     fn tell_triggered(&mut self, namespace: &str, brief: &RunBrief) {
         let (Some(paths), Some(work)) = (self.triggered.get(namespace), &brief.ended) else { return };
+        let wall_lead = self.now().wall_lead();
         for path in paths {
             let key = Key { resource: self.names.schedules.clone(), path: path.clone() };
             let stored = self.store.get(&key);
             let schedule = stored.and_then(|stored| Schedule::from_json(stored.json()).ok());
             let Some(schedule) = schedule else { continue };
             if is_waited_for(&schedule, work, &brief.labels)
-                && !is_handled(&schedule, &schedule.status, work)
+                && !is_handled(&schedule, &schedule.status, work, wall_lead)
                 && let Some(entry) = self.entries.get_mut(path)
             {
                 entry.awaited.insert((work.at, work.uid.clone()), work.clone());

@@ -12,9 +12,9 @@ use muster_workflows::schedule_history::choose_forgotten;
 use muster_workflows::schedule_run::{Cause, complete, render_job, render_task, sign};
 use muster_workflows::trigger::is_handled;
 
-use super::Names;
 use super::entry::{Entry, RunKey};
 use super::run_brief::RunBrief;
+use super::{Names, Now};
 use crate::writes::{delete, is_untold, put};
 
 /// Names tried for a run.
@@ -42,21 +42,21 @@ pub fn make(
     names: &Names,
     stored: &Stored,
     entry: &mut Entry,
-    now: Millis,
+    now: Now,
 ) -> Result<Made, serde_json::Error> {
     let schedule: Schedule = Schedule::from_json(stored.json())?;
-    entry.awaited.retain(|_, work| !is_handled(&schedule, &schedule.status, work));
+    entry.awaited.retain(|_, work| !is_handled(&schedule, &schedule.status, work, now.wall_lead()));
     let template = Template::of(store, names, &schedule);
     let active: Vec<_> = entry.active.iter().map(RunKey::to_ref).collect();
     let ended: Vec<_> = entry.awaited.values().cloned().collect();
     let missing = template.missing();
-    let at = now.to_timestamp();
     let situation = Situation {
         schedule: &schedule,
         active: &active,
         ended: &ended,
         missing: missing.as_deref(),
-        now: at,
+        now: now.wall.to_timestamp(),
+        steady: now.steady.to_timestamp(),
     };
     let plan = plan_schedule(&situation);
 
@@ -66,7 +66,7 @@ pub fn make(
         writes.extend(entry.active.iter().filter_map(|run| cancel(store, names, run)));
     }
     for cause in &plan.runs {
-        let Some((run, write)) = template.run(store, names, &schedule, cause, now) else { continue };
+        let Some((run, write)) = template.run(store, names, &schedule, cause, now.steady) else { continue };
         writes.extend(write);
         runs.push(run);
     }
@@ -89,8 +89,9 @@ pub fn make(
         stored.is_some_and(|stored| is_untold(store, stored.revision))
     };
     let (later, at_once): (Vec<_>, Vec<_>) = forgotten.into_iter().partition(|run| untold(&run.key));
-    batches.extend(at_once.iter().filter_map(|run| forget(store, names, &run.key, now)).map(Batch::of));
-    let again = (!later.is_empty()).then(|| Timestamp::from_second(now.to_timestamp().as_second() + 1));
+    batches
+        .extend(at_once.iter().filter_map(|run| forget(store, names, &run.key, now.steady)).map(Batch::of));
+    let again = (!later.is_empty()).then(|| Timestamp::from_second(now.wall.to_timestamp().as_second() + 1));
     let waits_for = missing.is_some().then(|| Template::path(&schedule)).flatten();
     let wake_at = plan.wake_at.into_iter().chain(again).min();
     Ok(Made { path: stored.path.clone(), batches, runs, wake_at, waits_for })

@@ -15,6 +15,8 @@ use crate::refusal::Causes;
 const MOST_TRIGGERS: usize = 64;
 
 impl Strategy for ScheduleSpec {
+    const FOLLOWS_WALL_CLOCK: bool = true;
+
     fn prepare(schedule: &mut Schedule, _user: &str) {
         if schedule.spec.selector.is_empty()
             && let Some(labels) = template_labels(&schedule.spec)

@@ -109,7 +109,7 @@ fn read_start(call: &PartCall) -> Result<LogStart, Refusal> {
         (Some(_), Some(_)) => {
             return Err(Refusal::bad_request("sinceSeconds and sinceTime cannot both be given"));
         }
-        (Some(seconds), None) => Some(Millis(call.api.clock.now().0 - i64::from(seconds) * 1000)),
+        (Some(seconds), None) => Some(Millis(call.api.clock.wall().0 - i64::from(seconds) * 1000)),
         (None, Some(time)) => Some(Millis(time.as_second().saturating_mul(1000))),
         (None, None) => None,
     };

@@ -106,7 +106,9 @@ pub(super) fn complete(call: &Call, object: &mut dyn AnyObject) -> Result<bool, 
     }
     let metadata = object.metadata_mut();
     metadata.uid = ids::uid(call.api.clock.now());
-    metadata.creation_timestamp = Some(call.now());
+    let on_wall = call.kind.follows_wall_clock();
+    metadata.creation_timestamp =
+        Some(if on_wall { call.api.clock.wall().to_timestamp() } else { call.now() });
     metadata.deletion_timestamp = None;
     metadata.deletion_grace_period_seconds = None;
     Ok(generated)

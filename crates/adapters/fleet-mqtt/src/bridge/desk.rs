@@ -304,7 +304,7 @@ impl Desk {
             }
         }
         // Nobody listens when the server is ending.
-        drop(self.facts.send(Fact { handle, at: self.clock.now(), what }));
+        drop(self.facts.send(Fact { handle, at: self.clock.wall(), what }));
     }
 
     /// A robot that was let in is told so.

@@ -6,8 +6,12 @@
 use std::time::Duration;
 
 use muster_ports::clock::Millis;
+use muster_types::Timestamp;
 use muster_types::condition::{Condition, ConditionStatus, find_condition, set_condition};
 use muster_types::robot_status::{CONNECTED, DeviceInfo, RobotStatus};
+
+/// Clocks of servers that work together do not differ by more.
+const CLOCKS_DIFFER: Duration = Duration::from_mins(1);
 
 /// What was heard of a robot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -69,13 +73,19 @@ impl Pulse {
         if beat.running != stored.running || *beat.device != stored.device_info {
             return Some(Urgency::News);
         }
-        let age = stored.last_heartbeat_time.map(|time| beat.heard.to_timestamp().duration_since(time));
-        age.is_none_or(|age| age.as_std() >= every).then_some(Urgency::Old)
+        let heard = beat.heard.to_timestamp();
+        let is_new = |time: Timestamp| heard < time || heard.duration_since(time).as_std() >= every;
+        stored.last_heartbeat_time.is_none_or(is_new).then_some(Urgency::Old)
     }
 
-    /// The sign of life, unless another server has heard a later one.
+    /// The sign of life, unless another server has heard a later one. What is stored from further ahead than servers differ comes
+    /// from a clock that was wrong.
     fn newer_beat(&self, stored: &RobotStatus) -> Option<&Beat> {
-        self.beat.as_ref().filter(|beat| Some(beat.heard.to_timestamp()) >= stored.last_heartbeat_time)
+        let later = |heard: Timestamp, time: Timestamp| {
+            heard >= time || time.duration_since(heard).as_std() >= CLOCKS_DIFFER
+        };
+        let is_newer = |heard: Timestamp| stored.last_heartbeat_time.is_none_or(|time| later(heard, time));
+        self.beat.as_ref().filter(|beat| is_newer(beat.heard.to_timestamp()))
     }
 
     /// Puts what was heard into what is reported of a robot, and nothing else.
@@ -113,6 +123,15 @@ mod tests {
             pulse.fold_into(&mut status, Millis(0));
         }
         status
+    }
+
+    #[test]
+    fn a_sign_of_life_replaces_one_of_a_clock_that_was_ahead() {
+        let mut stored = after(&[beat(9000, 0)]);
+        assert_eq!(beat(1000, 0).urgency(&stored, MINUTE), Some(Urgency::Old));
+        beat(1000, 0).fold_into(&mut stored, Millis(0));
+        assert_eq!(stored.last_heartbeat_time.map(Timestamp::as_second), Some(1000));
+        assert_eq!(beat(990, 0).urgency(&stored, MINUTE), None, "another server heard a later one");
     }
 
     #[test]
