@@ -14,7 +14,6 @@ use muster_apiserver::serve::{Listening, serve};
 use muster_apiserver::shutdown::Shutdown;
 use muster_apiserver::tls::Tls;
 use muster_apiserver::{certs, kinds};
-use muster_engine::leadership::Candidate;
 use muster_kube_jobs::ClusterJobs;
 use muster_ports::clock::{Clock, SystemClock};
 use muster_ports::explain::Explain;
@@ -34,7 +33,7 @@ use crate::cli::{LimitArgs, PodArgs, QueueArgs, ResourceArgs, RobotArgs, StoreAr
 use crate::data_dir::{DataDir, kubeconfig_text, random_word, rewrite_private, server_id, server_url};
 use crate::files_choice;
 use crate::hands::Hands;
-use crate::leading::lead;
+use crate::leading::Replica;
 use crate::relay_env::RelayEnv;
 use crate::robots::Ears;
 use crate::store_choice;
@@ -172,7 +171,7 @@ pub struct Server {
 enum Doing {
     /// This one, all the time.
     Alone(Working),
-    /// The one of several that leads.
+    /// Those of several that hold the leases of the roles.
     Elected(JoinHandle<()>),
 }
 
@@ -244,11 +243,10 @@ impl Server {
         }
         let doing = if store.is_shared() {
             let holder = format!("{url} {}", random_word()?);
-            let (name, lease) = ("leader".to_owned(), options.store.lease.as_std());
-            let candidate = Candidate { store: store.clone(), clock, name, holder, lease };
-            Doing::Elected(tokio::spawn(lead(candidate, work)))
+            let (store, lease) = (store.clone(), options.store.lease.as_std());
+            Doing::Elected(tokio::spawn(Replica { store, clock, name: holder, lease }.serve(work)))
         } else {
-            let working = work.start(&store).await?;
+            let working = work.start(&work.singletons(), &store, None).await?;
             robots = working.robots.clone().or(robots);
             Doing::Alone(working)
         };

@@ -1,10 +1,12 @@
 //! What one server of a store does alone: it runs tasks, makes what schedules and jobs ask for, tells sinks, collects garbage.
 //!
-//! A server that has its store for itself does it all the time. Of several, the one that leads does, behind its fence.
+//! A server that has its store for itself does it all the time. Of several, the one that holds the lease of a role does, behind its
+//! fence; only a server that can do the work of a role asks for its lease.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use muster_apiserver::attempt_tokens::AttemptTokens;
@@ -37,6 +39,7 @@ use muster_tasks::capacity::Capacity;
 use muster_tasks::render::Token;
 use muster_types::{Quantity, Task};
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, unbounded_channel};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::adapter_env::adapter_env;
@@ -47,6 +50,17 @@ use crate::machine::Machine;
 use crate::pods::PodPart;
 use crate::robots::{Ears, RobotPart};
 use crate::server::{EngineOptions, RelayOptions};
+
+/// A role of which one server of a store does the work at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Singleton {
+    /// Runs tasks, and makes what jobs, schedules and managed resources ask for.
+    Engine,
+    /// Tells event sinks about changes.
+    Relay,
+    /// Collects garbage. Every server can.
+    Collector,
+}
 
 /// Everything that is needed to do it.
 pub struct Work {
@@ -74,7 +88,14 @@ pub struct Working {
     /// Where robots connect to.
     pub robots: Option<String>,
     loops: JoinSet<()>,
-    sending: Option<Sending>,
+    /// Of the server that runs tasks.
+    running: Option<RunningTasks>,
+}
+
+/// What has to be ended with care when tasks are run no longer.
+struct RunningTasks {
+    sending: Sending,
+    processes: Arc<ProcessRuntime>,
     hands: Arc<Hands>,
 }
 
@@ -86,36 +107,56 @@ impl Working {
         }
     }
 
-    /// Ends it. Attempts end with the engine; their tasks are tried again by whoever is next.
+    /// Ends it. Processes have ended when this returns; their tasks are tried again by whoever is next.
     pub async fn stop(mut self) {
-        self.hands.let_go();
+        if let Some(running) = &self.running {
+            running.hands.let_go();
+        }
         self.loops.shutdown().await;
-        if let Some(sending) = self.sending {
+        if let Some(RunningTasks { sending, processes, .. }) = self.running {
+            processes.end().await;
             sending.finish().await;
         }
     }
 }
 
 impl Work {
-    /// Begins, with everything that is committed going through a store.
-    pub async fn start(&self, store: &Store) -> anyhow::Result<Working> {
-        let engine = match &self.engine {
-            Some(wanted) => Some(self.prepare_engine(wanted, store).await?),
+    /// The roles that this server can do the work of.
+    pub fn singletons(&self) -> Vec<Singleton> {
+        let engine = self.engine.is_some().then_some(Singleton::Engine);
+        let relay = self.relay.is_some().then_some(Singleton::Relay);
+        engine.into_iter().chain(relay).chain([Singleton::Collector]).collect()
+    }
+
+    /// Begins the work of some roles, with everything that is committed going through a store. Processes run at most up to the
+    /// moment that `lasts` says.
+    pub async fn start(
+        &self,
+        roles: &[Singleton],
+        store: &Store,
+        lasts: Option<watch::Receiver<Duration>>,
+    ) -> anyhow::Result<Working> {
+        let wanted = self.engine.as_ref().filter(|_| roles.contains(&Singleton::Engine));
+        let engine = match wanted {
+            Some(wanted) => Some(self.prepare_engine(wanted, store, lasts).await?),
             None => None,
         };
         let mut loops = JoinSet::new();
         let clock = || self.clock.clone();
-        loops.spawn(garbage::collect(store.clone(), self.registry.clone(), clock(), self.shutdown.clone()));
-        loops.spawn(saved_jobs::run(store.clone(), self.blobs.clone()));
+        if roles.contains(&Singleton::Collector) {
+            let (registry, shutdown) = (self.registry.clone(), self.shutdown.clone());
+            loops.spawn(garbage::collect(store.clone(), registry, clock(), shutdown));
+            loops.spawn(saved_jobs::run(store.clone(), self.blobs.clone()));
+        }
         // A server that starts only its own tasks makes none either.
-        if let Some(wanted) = self.engine.as_ref().filter(|wanted| wanted.only_since.is_none()) {
+        if let Some(wanted) = wanted.filter(|wanted| wanted.only_since.is_none()) {
             loops.spawn(run_workflows(store.clone(), clock()));
             loops.spawn(run_schedules(store.clone(), clock()));
             self.start_resources(&wanted.resources, store, &mut loops);
         }
         let robots = engine.as_ref().and_then(|engine| Some(engine.robots.as_ref()?.url.clone()));
-        let sending = engine.map(|engine| engine.spawn(&mut loops));
-        if self.relay.is_some() {
+        let running = engine.map(|engine| engine.spawn(self.hands.clone(), &mut loops));
+        if self.relay.is_some() && roles.contains(&Singleton::Relay) {
             let outside = relay::Outside {
                 kube_jobs: self.kube_jobs.clone(),
                 store: store.clone(),
@@ -125,7 +166,7 @@ impl Work {
             };
             loops.spawn(relay::run(outside, relay_settings(&self.limits)));
         }
-        Ok(Working { robots, loops, sending, hands: self.hands.clone() })
+        Ok(Working { robots, loops, running })
     }
 
     /// The variables that sinks may name.
@@ -149,7 +190,12 @@ impl Work {
     }
 
     /// Makes what runs tasks, and tells the API how to ask it.
-    async fn prepare_engine(&self, wanted: &EngineOptions, store: &Store) -> anyhow::Result<ReadyEngine> {
+    async fn prepare_engine(
+        &self,
+        wanted: &EngineOptions,
+        store: &Store,
+        lasts: Option<watch::Receiver<Duration>>,
+    ) -> anyhow::Result<ReadyEngine> {
         let Self { data, reach, blobs, tokens, .. } = self;
         let attempts = data.folder("attempts")?;
         data.folder("attempts/cache")?;
@@ -165,6 +211,10 @@ impl Work {
         settings.executor.max_running = Some(slots as usize);
         settings.executor.log_max_bytes = asked.log_max.value();
         let (runtime, facts) = ProcessRuntime::new(settings).context("cannot run processes")?;
+        if let Some(lasts) = &lasts {
+            // Before anything can be started.
+            runtime.run_until(*lasts.borrow());
+        }
         let tokens = tokens.clone();
         let mint = move |task: &Task, attempt: u32| {
             let handle = Handle { task: task.metadata.uid.clone(), attempt };
@@ -207,11 +257,11 @@ impl Work {
         live.extend(pods.as_ref().map(PodPart::logs));
         live.extend(robots.as_ref().map(RobotPart::logs));
         let logs = AllLogs::new(live, KeptLogs::new(blobs.clone()));
-        let processes: Arc<dyn Runtime> = Arc::new(runtime);
+        let processes = Arc::new(runtime);
         let (pods, of_pods) = pods.map(PodPart::runtime).unzip();
         let (of_robots, robot_facts) = robots.as_mut().map(RobotPart::runtime).unzip();
         let facts = join_facts([Some(facts), of_pods, robot_facts.flatten()]);
-        let runtime: Arc<dyn Runtime> = Arc::new(Runtimes::new(processes, pods, of_robots));
+        let runtime: Arc<dyn Runtime> = Arc::new(Runtimes::new(processes.clone(), pods, of_robots));
         let telemetry = self.telemetry.clone();
         let (tracer, sending) = wanted.traces.start(&telemetry);
         let (store, blobs, clock) = (store.clone(), blobs.clone(), self.clock.clone());
@@ -220,7 +270,7 @@ impl Work {
         let engine = Engine::new(settings, outside.clone(), keeper.spawn()?)?;
         let (explainer, questions) = Explainer::new();
         self.hands.take(Arc::new(logs), Arc::new(explainer));
-        Ok(ReadyEngine { engine, outside, facts, questions, robots, sending })
+        Ok(ReadyEngine { engine, outside, facts, questions, robots, sending, processes, lasts })
     }
 }
 
@@ -268,11 +318,16 @@ struct ReadyEngine {
     questions: Receiver<Question>,
     robots: Option<RobotPart>,
     sending: Sending,
+    processes: Arc<ProcessRuntime>,
+    lasts: Option<watch::Receiver<Duration>>,
 }
 
 impl ReadyEngine {
-    fn spawn(self, loops: &mut JoinSet<()>) -> Sending {
-        let Self { engine, outside, facts, questions, robots, sending } = self;
+    fn spawn(self, hands: Arc<Hands>, loops: &mut JoinSet<()>) -> RunningTasks {
+        let Self { engine, outside, facts, questions, robots, sending, processes, lasts } = self;
+        if let Some(lasts) = lasts {
+            loops.spawn(prolong(processes.clone(), lasts));
+        }
         loops.spawn(async move {
             // These end with this loop.
             let mut loops = JoinSet::new();
@@ -281,7 +336,19 @@ impl ReadyEngine {
             }
             run_engine(engine, outside, facts, questions).await;
         });
-        sending
+        RunningTasks { sending, processes, hands }
+    }
+}
+
+/// Passes on how long processes may run, each time the lease was renewed.
+async fn prolong(processes: Arc<ProcessRuntime>, mut lasts: watch::Receiver<Duration>) {
+    loop {
+        let moment = *lasts.borrow_and_update();
+        processes.run_until(moment);
+        if lasts.changed().await.is_err() {
+            // The term is over; whoever ended it ends this too.
+            return std::future::pending().await;
+        }
     }
 }
 

@@ -8,6 +8,9 @@
 //! and how attempts ended, and leaves a [door](Door) open for the agent that comes next. It ends with its last attempt, and ends
 //! them all if nobody came for too long.
 //!
+//! A server that runs attempts under a lease says up to when that lasts, again and again ([`Command::RunUntil`]). A server that is
+//! paused says nothing, and its shepherd, which is not, ends everything at that moment: another server may begin soon after.
+//!
 //! The first message says how to work, then come orders; facts go back as they are seen.
 
 mod control;
@@ -30,6 +33,7 @@ pub(crate) use self::door::Door;
 pub use self::door::knock;
 pub use self::orders::{Command, Report};
 use crate::executor::Executor;
+use crate::machine_time::{Alarm, machine_time};
 use crate::settings::Settings;
 use crate::warden::{self, Role};
 use crate::when_deserted::WhenDeserted;
@@ -42,6 +46,9 @@ const DESCRIPTORS: u64 = 1 << 16;
 const CONTROL: u16 = 0;
 const WARDEN: u16 = 1;
 const DOOR: u16 = 2;
+const ALARM: u16 = 3;
+/// Why everything is ended although the server is there.
+const LEASE_OVER: &str = "the server's lease was over and it did not say that it was renewed";
 /// Why attempts are ended that nobody came back for.
 const FORSAKEN: &str = "the agent was away for too long";
 
@@ -64,7 +71,8 @@ fn run(warden: Option<OwnedFd>) -> io::Result<()> {
     // Without a warden there is nobody to kill what is left if this process is killed.
     let warden = warden.ok_or_else(|| io::Error::other("the warden is gone"))?;
     let control = Some(Control::take_over_input()?);
-    let mut shepherd = Shepherd { warden, control, commands: VecDeque::new(), facts: Vec::new(), work: None };
+    let (commands, facts) = (VecDeque::new(), Vec::new());
+    let mut shepherd = Shepherd { warden, control, commands, run_until: None, facts, work: None };
     while shepherd.turn()? == Next::Turn {}
     Ok(())
 }
@@ -83,6 +91,8 @@ struct Shepherd {
     /// Whoever gives the orders; nobody if it is gone and attempts go on.
     control: Option<Control>,
     commands: VecDeque<Command>,
+    /// A moment that was named and at which the alarm is not set yet.
+    run_until: Option<Duration>,
     facts: Vec<Fact>,
 }
 
@@ -94,6 +104,8 @@ struct Work {
     /// Only if attempts go on when they are deserted.
     door: Option<Door>,
     deserted: Option<Deserted>,
+    /// The moment at which everything is to end, if one was named, and what wakes this process up then.
+    run_until: Option<(Duration, Alarm)>,
 }
 
 /// Nobody is there to give orders.
@@ -119,6 +131,12 @@ impl Shepherd {
         }
         let closed = news.control
             && self.control.as_mut().is_some_and(|it| it.read(&mut self.commands) == Stream::Closed);
+        if news.control {
+            self.set_alarm()?;
+        }
+        if self.work.as_ref().is_some_and(Work::is_over) {
+            return self.end_with_lease();
+        }
         if closed && self.desert()? == Next::End {
             return Ok(Next::End);
         }
@@ -140,7 +158,7 @@ impl Shepherd {
                 [PollFd::new(control, PollFlags::IN), PollFd::new(&self.warden, PollFlags::IN)],
                 at_once,
             )?;
-            return Ok(News { control, warden, door: false });
+            return Ok(News { control, warden, ..News::default() });
         };
         let mut timeout = at_once.or_else(|| work.given_up_in());
         if let Some(control) = self.control.as_ref().filter(|control| control.is_blocked()) {
@@ -154,7 +172,36 @@ impl Shepherd {
         }
         work.executor.poll(timeout, &mut self.facts)?;
         let is_readable = |name| work.executor.readable_others().contains(&name);
+        // The alarm only wakes this up; whether it is time is seen by the clock.
         Ok(News { control: is_readable(CONTROL), warden: is_readable(WARDEN), door: is_readable(DOOR) })
+    }
+
+    /// Sets the alarm to the moment that was named last. It does not wait for the orders before it.
+    fn set_alarm(&mut self) -> io::Result<()> {
+        self.commands.retain(|command| match command {
+            Command::RunUntil(moment) => {
+                self.run_until = Some(*moment);
+                false
+            }
+            _ => true,
+        });
+        match (&mut self.work, self.run_until) {
+            (Some(work), Some(moment)) => {
+                work.run_until(moment)?;
+                self.run_until = None;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The server did not say in time that its lease was renewed.
+    fn end_with_lease(&mut self) -> io::Result<Next> {
+        if let Some(control) = &mut self.control {
+            control.say(&Report::Failed { message: LEASE_OVER.to_owned() })?;
+            control.write();
+        }
+        Ok(Next::End)
     }
 
     /// Whoever gave the orders is gone.
@@ -199,6 +246,8 @@ impl Shepherd {
                 (Command::Stop { handle, grace }, Some(work)) => work.executor.stop(&handle, grace),
                 (Command::StopAll { grace }, Some(work)) => work.executor.stop_all(grace),
                 (Command::Hears(hears), Some(work)) => work.hear(hears),
+                // Taken out as it was read.
+                (Command::RunUntil(_), _) => {}
                 (
                     Command::Start(_)
                     | Command::TakeUp(_)
@@ -231,7 +280,8 @@ impl Shepherd {
             },
         }
         control.has_begun = true;
-        control.say(&Report::Ready { shepherd: std::process::id() })
+        control.say(&Report::Ready { shepherd: std::process::id() })?;
+        self.set_alarm()
     }
 
     /// Says what was seen, if somebody listens. If nobody does, it is written down where it must be.
@@ -279,7 +329,25 @@ impl Work {
             executor.watch(door, DOOR)?;
             executor.observe_silence(Some(Instant::now()));
         }
-        Ok(Self { executor, notices: 0, when_deserted, door, deserted: None })
+        Ok(Self { executor, notices: 0, when_deserted, door, deserted: None, run_until: None })
+    }
+
+    /// Everything ends at a moment of the machine, unless another one is named before.
+    fn run_until(&mut self, moment: Duration) -> io::Result<()> {
+        if let Some((set_to, alarm)) = &mut self.run_until {
+            *set_to = moment;
+            return alarm.set(moment);
+        }
+        let alarm = Alarm::new()?;
+        alarm.set(moment)?;
+        self.executor.watch(&alarm, ALARM)?;
+        self.run_until = Some((moment, alarm));
+        Ok(())
+    }
+
+    /// Whether the moment has come at which everything is to end.
+    fn is_over(&self) -> bool {
+        self.run_until.as_ref().is_some_and(|(moment, _)| *moment <= machine_time())
     }
 
     fn hear(&mut self, hears: bool) {

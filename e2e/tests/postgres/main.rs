@@ -4,4 +4,5 @@ mod postgres_conformance;
 mod postgres_faults;
 mod postgres_guide;
 mod postgres_refusals;
+mod postgres_roles;
 mod postgres_sharing;

@@ -165,6 +165,8 @@ async fn clocks_that_differ_by_hours_change_nothing_about_who_leads() {
             name: "leader".into(),
             holder: holder.into(),
             lease: Duration::from_secs(1),
+            grace: Duration::ZERO,
+            machine_time: Duration::default,
         }
     };
     let (late, early) = (candidate(hours(-5), "late"), candidate(hours(5), "early"));

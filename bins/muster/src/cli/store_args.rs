@@ -16,7 +16,7 @@ pub struct StoreArgs {
     /// Name of the installation that a database belongs to; servers that share one say the same, all others are refused
     #[arg(long, value_name = "NAME", env = "MUSTER_INSTALLATION", default_value = "muster")]
     pub installation: String,
-    /// How long the server that runs tasks may be silent before another one takes over
+    /// How long the server that does the work of a role may be silent before another one takes over; for tasks a fifth more
     #[arg(long, value_name = "DURATION", default_value = "10s")]
     pub lease: Duration,
     /// Place of kept logs and attachments: a directory, or s3://BUCKET/PREFIX with AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID

@@ -19,5 +19,5 @@ mod shepherd_process;
 mod supervise;
 
 pub use live_logs::LiveLogs;
-pub use muster_exec::{SHEPHERD_VARIABLE, shepherd_main};
+pub use muster_exec::{SHEPHERD_VARIABLE, machine_time, shepherd_main};
 pub use runtime::{ProcessRuntime, Settings};

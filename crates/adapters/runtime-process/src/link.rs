@@ -34,6 +34,8 @@ struct State {
     former: HashSet<Handle>,
     /// Whether somebody hears of attempts, if that was said.
     hears: Option<bool>,
+    /// Up to which moment of the machine attempts may run, if that was said.
+    run_until: Option<Duration>,
     /// As `open`, but their shepherd is gone and what it ran may still be dying.
     lost: HashSet<Handle>,
     orders: Orders,
@@ -57,6 +59,7 @@ impl Link {
             open: HashSet::new(),
             former: HashSet::new(),
             hears: None,
+            run_until: None,
             lost: HashSet::new(),
             orders: Orders::Waiting(Vec::new()),
             closing: false,
@@ -105,6 +108,14 @@ impl Link {
         self.write(&mut state);
     }
 
+    /// Attempts may run up to a moment of the machine. Whatever shepherd comes is told, before anything else.
+    pub(crate) fn run_until(&self, moment: Duration) {
+        let mut state = self.lock();
+        state.run_until = Some(moment);
+        state.orders.tell(&Command::RunUntil(moment));
+        self.write(&mut state);
+    }
+
     /// Asks for the end of an attempt, if it is waited for.
     pub(crate) fn stop(&self, handle: &Handle, grace: Duration) {
         let mut state = self.lock();
@@ -149,10 +160,13 @@ impl Link {
         let mut state = self.lock();
         state.shepherd = Some(shepherd);
         state.notices.clear();
-        let State { orders, former, hears, .. } = &mut *state;
+        let State { orders, former, hears, run_until, .. } = &mut *state;
         let Orders::Waiting(waiting) = orders else { return };
         let waiting = std::mem::take(waiting);
         *orders = Orders::Sent { socket, out: Vec::new() };
+        if let Some(moment) = *run_until {
+            orders.tell(&Command::RunUntil(moment));
+        }
         if let Some(hears) = *hears {
             orders.tell(&Command::Hears(hears));
         }

@@ -104,6 +104,13 @@ impl ProcessRuntime {
         self.link.observe_hearing(hears);
     }
 
+    /// Attempts may run up to a moment of [`machine_time`](crate::machine_time), in place of the one before. At that moment whatever runs
+    /// is killed, also if this process is paused or cannot say anything; then each is `Lost`. Without a first moment there is no such
+    /// limit.
+    pub fn run_until(&self, moment: Duration) {
+        self.link.run_until(moment);
+    }
+
     /// Asks an attempt to end, and kills it after `grace`. Does not wait; does nothing if it does not run.
     pub fn stop(&self, handle: &Handle, grace: Duration) {
         self.link.stop(handle, grace);
@@ -132,6 +139,11 @@ impl ProcessRuntime {
         if tokio::time::timeout(patience, self.link.until_idle()).await.is_err() {
             tracing::warn!(left = self.link.open().len(), "attempts did not end in time and are killed");
         }
+        self.end().await;
+    }
+
+    /// Kills what runs, and waits for it and for the shepherd to be gone. What ran is `Lost`.
+    pub async fn end(&self) {
         self.service.send_replace(Service::Ended);
         let supervisor = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(supervisor) = supervisor

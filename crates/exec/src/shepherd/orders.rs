@@ -34,6 +34,9 @@ pub enum Command {
     Hears(bool),
     /// Kill what still runs, and end.
     End,
+    /// What runs may run up to this moment of [`machine_time`](crate::machine_time), in place of any that was named before; then
+    /// everything is killed and the shepherd ends, without being told. Attempts that were never given one have no such limit.
+    RunUntil(Duration),
 }
 
 /// What a shepherd says.

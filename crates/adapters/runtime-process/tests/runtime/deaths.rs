@@ -4,10 +4,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use muster_ports::runtime::Observation;
+use muster_runtime_process::machine_time;
 use rustix::process::Signal;
 use tempfile::tempdir;
 
-use crate::yard::{Watched, Yard, codes, descendants, eventually, handle, launch, parent_of};
+use crate::yard::{DEADLINE, Watched, Yard, codes, descendants, eventually, handle, launch, parent_of};
 
 /// Something of everything: a plain program, one that refuses to end, children in the background, and one that left its group
 /// and its parent.
@@ -129,12 +130,20 @@ struct Server {
 }
 
 const SERVER_VARIABLE: &str = "MUSTER_TEST_SERVER";
+/// Says that the server runs attempts under a lease, which it renews all the time.
+const LEASED_VARIABLE: &str = "MUSTER_TEST_LEASED";
+const LEASE: Duration = Duration::from_secs(2);
 
 impl Server {
     fn start(root: &Path) -> Self {
+        Self::start_with(root, &[])
+    }
+
+    fn start_with(root: &Path, variables: &[(&str, &str)]) -> Self {
         let mut process = Command::new(std::env::current_exe().expect("a test needs it"))
             .args(["deaths::server_entry", "--exact", "--nocapture"])
             .env(SERVER_VARIABLE, root)
+            .envs(variables.iter().copied())
             .stdout(Stdio::piped())
             .spawn()
             .expect("a test needs it");
@@ -155,9 +164,24 @@ impl Server {
 async fn server_entry() {
     let Some(root) = std::env::var_os(SERVER_VARIABLE).map(PathBuf::from) else { return };
     let mut yard = Yard::new(&root);
+    let is_leased = std::env::var_os(LEASED_VARIABLE).is_some();
+    if is_leased {
+        yard.runtime.run_until(machine_time() + DEADLINE);
+    }
     let processes = fill(&mut yard, 5).await;
     println!("\nshepherd {}", yard.runtime.shepherd().expect("a test needs it"));
-    yard.until("t0", |what| !matches!(what, Observation::Started)).await;
+    if is_leased {
+        let Yard { runtime, mut facts, .. } = yard;
+        let mut renewals = tokio::time::interval(LEASE / 10);
+        loop {
+            tokio::select! {
+                _ = renewals.tick() => runtime.run_until(machine_time() + LEASE),
+                fact = facts.recv() => if !matches!(fact.expect("a test needs it").what, Observation::Started) { break },
+            }
+        }
+    } else {
+        yard.until("t0", |what| !matches!(what, Observation::Started)).await;
+    }
     drop(processes);
 }
 
@@ -170,6 +194,52 @@ fn a_killed_server_leaves_no_process() {
     for process in server.programs.iter().chain([&server.shepherd, &server.warden]) {
         process.assert_ends();
     }
+}
+
+#[tokio::test]
+async fn a_paused_server_leaves_no_process_when_its_lease_is_over() {
+    let temp = tempdir().expect("a test needs it");
+    let mut server = Server::start_with(temp.path(), &[(LEASED_VARIABLE, "yes")]);
+    let paused = Watched::new(i32::try_from(server.process.id()).expect("a test needs it"));
+    paused.signal(Signal::STOP);
+    eventually("all threads to halt", || paused.is_halted().then_some(())).await;
+    for process in server.programs.iter().chain([&server.shepherd, &server.warden]) {
+        process.assert_ends();
+    }
+    assert!(paused.is_halted(), "nobody but the shepherd could do it");
+    server.process.kill().expect("a test needs it");
+    server.process.wait().expect("a test needs it");
+}
+
+#[tokio::test]
+async fn attempts_run_on_while_the_lease_is_renewed_and_end_with_it() {
+    let temp = tempdir().expect("a test needs it");
+    let mut yard = Yard::new(temp.path());
+    yard.runtime.run_until(machine_time() + LEASE);
+    let processes = fill(&mut yard, 1).await;
+    let until = machine_time() + LEASE * 2;
+    let mut renewals = tokio::time::interval(LEASE / 10);
+    while machine_time() < until {
+        renewals.tick().await;
+        yard.runtime.run_until(machine_time() + LEASE);
+    }
+    processes.iter().for_each(Watched::assert_runs);
+    let message = yard.lost("t0").await;
+    assert!(message.contains("lease was over"), "{message}");
+    processes.iter().for_each(Watched::assert_has_ended);
+}
+
+#[tokio::test]
+async fn nothing_is_started_when_the_lease_is_over() {
+    let temp = tempdir().expect("a test needs it");
+    let mut yard = Yard::new(temp.path());
+    yard.runtime.run_until(machine_time());
+    yard.start("late", "exit 0");
+    yard.lost("late").await;
+    assert!(!temp.path().join("late-1").exists(), "it was begun");
+    yard.runtime.run_until(machine_time() + DEADLINE);
+    yard.start("next", "exit 6");
+    assert_eq!(codes(&yard.ending("next").await), [6], "a lease that was renewed allows it again");
 }
 
 #[tokio::test]
