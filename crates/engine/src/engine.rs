@@ -5,6 +5,7 @@
 //! is alive, so every task that had one gets news of its loss and its policy decides.
 
 mod intake;
+mod leaving;
 mod news;
 mod robots;
 mod succession;
@@ -18,15 +19,14 @@ use futures_util::future::join_all;
 use muster_ports::blobs::Blobs;
 use muster_ports::clock::{Clock, Millis};
 use muster_ports::runtime::{Fact, Handle, Launch, Observation, Runtime};
-use muster_ports::store::{
-    Batch, Change, CommitError, Key, ResourceName, Revision, Store, Watch, WatchError, WatchScope,
-};
+use muster_ports::store::{Batch, Change, Key, ResourceName, Revision, Store, Watch, WatchError, WatchScope};
 use muster_ports::telemetry::Telemetry;
 use muster_ports::traces::Tracer;
 use muster_tasks::board::Board;
 use muster_tasks::brief::{Brief, ROBOT_FINALIZER, is_held_by_robot};
 use muster_tasks::capacity::Capacity;
 use muster_tasks::guard::PodGuard;
+use muster_tasks::lifecycle::Refused;
 use muster_tasks::plan::{Decision, Plan};
 use muster_tasks::progress::{self, highest_attempt};
 use muster_tasks::reap::{Life, Reap, retention};
@@ -46,6 +46,7 @@ use crate::files::{Files, Order};
 use crate::intake::Intake as _;
 use crate::read_briefs::read_briefs;
 use crate::readiness::Readiness;
+use crate::refusals::{Refusals, Tally};
 use crate::settings::{Ahead, Settings};
 use crate::start::{Chosen, Place, start};
 use crate::task_tracer::TaskTracer;
@@ -115,8 +116,12 @@ pub struct Engine {
     facts: Vec<Fact>,
     /// Tasks whose user asked for something.
     asked: BTreeSet<Arc<str>>,
-    /// Deleted tasks whose attempt has not ended.
-    orphans: BTreeMap<String, u32>,
+    /// Tasks with an attempt, as they are stored.
+    attempts: BTreeMap<u128, Brief>,
+    /// Deleted tasks whose attempt has not ended. They keep their place on the board until it has.
+    orphans: BTreeMap<u128, Brief>,
+    /// What the store refuses.
+    refusals: Refusals,
     teller: Teller,
     spans: TaskTracer,
     /// Attempts that ended and were not written down yet.
@@ -151,7 +156,9 @@ impl Engine {
             own: HashMap::new(),
             facts: Vec::new(),
             asked: BTreeSet::new(),
+            attempts: BTreeMap::new(),
             orphans: BTreeMap::new(),
+            refusals: Refusals::of("the engine"),
             pipelines: HashMap::new(),
             robots: Robots::default(),
         };
@@ -217,6 +224,9 @@ impl Engine {
         let begun = Instant::now();
         self.index()?;
         let now = self.now();
+        if let Some(until) = self.refusals.holds_until(now) {
+            return Ok(Some(until));
+        }
         let second = now.to_timestamp().as_second();
         let held = std::mem::take(&mut self.held);
         let mut edits = Edits::new(self.outside.store.clone(), self.tasks.clone(), held);
@@ -240,13 +250,13 @@ impl Engine {
         let again = facts.into_iter().zip(concerned);
         let again = again.filter(|(_, path)| path.as_ref().is_some_and(|path| failed.contains(path)));
         let again: Vec<_> = again.map(|(fact, _)| fact).collect();
-        let at_once = (!again.is_empty()).then_some(now);
+        let again_at = (!again.is_empty()).then(|| self.refusals.try_again_at(now));
         let started = self.facts.iter().map(|fact| Millis(fact.at.0 + STARTED_PATIENCE)).min();
         self.facts.splice(..0, again);
         let due = plan.wake_at.into_iter().chain(self.due.first()).chain(self.guard.wake_at(second));
         let due = due.chain(self.robots.wake_at()).min();
         let due = due.map(|second| Millis(second.saturating_mul(1000)));
-        Ok(at_once.into_iter().chain(started).chain(due).min())
+        Ok(again_at.into_iter().chain(started).chain(due).min())
     }
 
     /// How long nothing is lost by not looking: what waits at the runtime is enough to go on with.
@@ -278,7 +288,7 @@ impl Engine {
             let done = if wants_end {
                 let deleted = task.metadata.deletion_timestamp.is_some();
                 let why = if deleted { Stopping::Deleted } else { Stopping::Canceled };
-                end(edit, &self.settings, now, |task| progress::request_stop(task, why, None, now))
+                end(edit, &self.settings, now, |task| progress::request_stop(task, why, None, now)).is_ok()
             } else if task.status.state.is_none() && !task.spec.suspend {
                 progress::submit(task, now).is_ok()
             } else {
@@ -314,7 +324,7 @@ impl Engine {
             }
             match due.map(|(_, what)| what) {
                 Some(Reap::Expire) => {
-                    if end(edit, &self.settings, now, |task| progress::expire(task, now)) {
+                    if end(edit, &self.settings, now, |task| progress::expire(task, now)).is_ok() {
                         edit.mark();
                     }
                     if let Some(view) = TaskView::of(&edit.task, path) {
@@ -343,20 +353,21 @@ impl Engine {
             let (Decision::Start { task, .. } | Decision::Hold { task, .. } | Decision::Preempt { task, .. }) =
                 decision;
             let path = task.path.clone();
-            let Some(edit) = edits.edit(&path) else {
-                self.board.forget(task.uid);
-                self.robots.forget(task.uid, &path);
+            let is_it = |edit: &&mut Edit| parse_uid(&edit.task.metadata.uid) == Some(task.uid);
+            let Some(edit) = edits.edit(&path).filter(is_it) else {
+                // It was deleted a moment ago. With an attempt it keeps its place until that has ended.
+                if !self.attempts.contains_key(&task.uid) {
+                    self.board.forget(task.uid);
+                    self.robots.forget(task.uid, &path);
+                }
                 continue;
             };
             edit.turn = turn;
             let outcome = match decision {
                 Decision::Hold { hold, .. } => progress::write_hold(&mut edit.task, hold, now),
-                Decision::Preempt { by, .. } => {
-                    end(edit, &self.settings, now, |task| {
-                        progress::request_stop(task, Stopping::Preempted, Some(by), now)
-                    });
-                    Ok(())
-                }
+                Decision::Preempt { by, .. } => end(edit, &self.settings, now, |task| {
+                    progress::request_stop(task, Stopping::Preempted, Some(by), now)
+                }),
                 Decision::Start { lent, robot, .. } => {
                     let chosen = Chosen { lent: lent.as_ref(), robot: robot.as_deref() };
                     let next = highest_attempt(&edit.task.status) + 1;
@@ -391,7 +402,9 @@ impl Engine {
         });
         let outcomes = join_all(commits).await;
         let mut launches = Vec::new();
+        let mut tally = Tally::default();
         for (edits, outcome) in outcomes {
+            tally.add(&outcome);
             match outcome {
                 Ok(committed) => {
                     for (edit, written) in edits.into_iter().zip(committed.objects) {
@@ -399,17 +412,16 @@ impl Engine {
                     }
                 }
                 Err(error) => {
+                    tracing::debug!(%error, "a decision could not be committed");
                     for edit in edits {
                         // Look again at the task as it is now.
-                        if !matches!(error, CommitError::Conflict { .. }) {
-                            tracing::warn!(key = %edit.key, %error, "a decision could not be committed");
-                        }
                         self.look_again(&edit.key.path);
                         failed.insert(edit.key.path);
                     }
                 }
             }
         }
+        self.refusals.observe(tally, now);
         if !launches.is_empty() {
             self.outside.runtime.start_all(launches);
         }
@@ -486,22 +498,20 @@ fn is_let_go(task: &Task) -> bool {
     task.metadata.deletion_timestamp.is_some() && state_of(task).is_terminal() && is_held_by_robot(task)
 }
 
-/// Asks the attempt of a task to end, if it has one. True if the task changed.
+/// Asks the attempt of a task to end, if it has one.
 fn end(
     edit: &mut Edit,
     settings: &Settings,
     now: Millis,
-    request: impl FnOnce(&mut Task) -> Result<(), muster_tasks::lifecycle::Refused>,
-) -> bool {
-    if edit.task.status.stopping.is_some() || request(&mut edit.task).is_err() {
-        return false;
-    }
+    request: impl FnOnce(&mut Task) -> Result<(), Refused>,
+) -> Result<(), Refused> {
+    request(&mut edit.task)?;
     if edit.task.status.stopping.is_some() {
         let grace = edit.task.spec.kill_timeout.map_or(settings.kill_timeout, muster_types::Duration::as_std);
         edit.actions.push(Action::Stop(handle_of(&edit.task), grace));
     }
     give_up_original(edit, settings, "its task is to end", now);
-    true
+    Ok(())
 }
 
 /// An attempt that might have come back is not awaited any more: it is told to end when its robot is back.

@@ -19,6 +19,7 @@ pub mod leadership;
 pub mod questions;
 mod read_briefs;
 mod readiness;
+mod refusals;
 pub mod relay;
 pub mod resources;
 pub mod responder;

@@ -163,6 +163,16 @@ words! {
     }
 }
 
+impl Stopping {
+    /// True if the task ends with its attempt; a preempted one goes back to the queue.
+    pub fn ends_task(self) -> bool {
+        match self {
+            Self::Canceled | Self::Expired | Self::Deleted => true,
+            Self::Preempted => false,
+        }
+    }
+}
+
 /// One try at the task on one executor.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]

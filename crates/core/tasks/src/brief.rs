@@ -30,6 +30,8 @@ pub struct Brief {
     pub cancel: bool,
     /// It is being deleted.
     pub deleting: bool,
+    /// Its attempt was told to end, and it ends with it.
+    pub ending: bool,
     /// It waits for the user, or did so when it was made.
     pub suspended: bool,
     /// How often what is asked for was changed, from 1.
@@ -93,6 +95,7 @@ impl Brief {
             attempts: status.attempt,
             cancel: spec.cancel,
             deleting: metadata.deletion_timestamp.is_some(),
+            ending: status.stopping.is_some_and(Stopping::ends_task),
             suspended: spec.suspend,
             generation: metadata.generation,
             kill_timeout: spec.kill_timeout,
@@ -109,6 +112,7 @@ impl Brief {
             attempts: highest_attempt(&task.status),
             cancel: task.spec.cancel,
             deleting: task.metadata.deletion_timestamp.is_some(),
+            ending: task.status.stopping.is_some_and(Stopping::ends_task),
             suspended: task.spec.suspend,
             generation: task.metadata.generation,
             kill_timeout: task.spec.kill_timeout,

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use muster_types::State;
+use muster_types::task_status::Stopping;
 
 /// What happens to a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,12 +64,15 @@ pub enum Refused {
         /// What was to happen.
         event: Event,
     },
+    /// Its attempt was told to end before, for a reason that counts as much.
+    Stopping(Stopping),
 }
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ended(state) => write!(f, "the task has ended ({state}) and does not change any more"),
+            Self::Stopping(why) => write!(f, "the attempt is stopping already ({why})"),
             Self::NotNow { state: State::Created, .. } => {
                 f.write_str("the task is not submitted; set spec.suspend to false first")
             }

@@ -132,10 +132,8 @@ pub fn observe_ended(
     for (name, size) in &ending.files {
         attach(task, name.clone(), *size);
     }
-    match task.status.stopping {
-        Some(Stopping::Preempted) => return preempted(task, handle, settings.preempt_rest, now),
-        Some(Stopping::Canceled | Stopping::Deleted | Stopping::Expired) => return Ok(cancel(task, now)?),
-        None => {}
+    if let Some(why) = task.status.stopping {
+        return leave(task, handle, why, settings, now);
     }
     let failed =
         ending.containers.iter().find(|container| container.exit_code != 0 && !container.killed_as_leftover);
@@ -168,9 +166,11 @@ pub fn observe_blocked(task: &mut Task, handle: &Handle, message: &str, now: Mil
     let name = handle.to_string();
     task.status.attempts.retain(|attempt| attempt.number != handle.attempt);
     task.status.events.retain(|record| record.kind != RecordKind::PodCreated || record.reason != name);
-    if task.status.stopping.is_some() {
+    // A preempted task whose attempt was never made has nothing to rest from: it waits like any other.
+    if task.status.stopping.is_some_and(Stopping::ends_task) {
         return Ok(cancel(task, now)?);
     }
+    task.status.stopping = None;
     change_state(task, Event::Block, now)?;
     let status = &mut task.status;
     // It waits since the first time, not since the last.
@@ -211,16 +211,13 @@ pub fn observe_start_failed(
     reason: &str,
     message: &str,
     transient: bool,
+    settings: &Settings,
     now: Millis,
 ) -> Result<(), Ignored> {
     current(task, handle)?;
-    let at = now.to_timestamp();
-    if let Some(attempt) = task.status.attempts.last_mut() {
-        attempt.finished_at = Some(at);
-        reason.clone_into(&mut attempt.reason);
-    }
-    if task.status.stopping.is_some() {
-        return Ok(cancel(task, now)?);
+    break_off_attempt(task, reason, now.to_timestamp());
+    if let Some(why) = task.status.stopping {
+        return leave(task, handle, why, settings, now);
     }
     let words = format!("{reason}: {message}");
     if transient {
@@ -238,19 +235,17 @@ pub fn observe_lost(
     handle: &Handle,
     reason: &str,
     message: &str,
+    settings: &Settings,
     now: Millis,
 ) -> Result<(), Ignored> {
     current(task, handle)?;
     let at = now.to_timestamp();
     let ran = state_of(task) == State::Running;
-    if let Some(attempt) = task.status.attempts.last_mut() {
-        attempt.finished_at = Some(at);
-        reason.clone_into(&mut attempt.reason);
-    }
+    break_off_attempt(task, reason, at);
     task.status.waiting_for = None;
     add_record(&mut task.status.events, RecordKind::PodNotFound, &handle.to_string(), at);
-    if task.status.stopping.is_some() {
-        return Ok(cancel(task, now)?);
+    if let Some(why) = task.status.stopping {
+        return leave(task, handle, why, settings, now);
     }
     fail(task, Failure::ExecutorLost, message, now)?;
     if ran && reason == ROBOT_LOST && !state_of(task).is_terminal() {
@@ -260,6 +255,9 @@ pub fn observe_lost(
 }
 
 /// The attempt is to end; the task keeps its place until it has. Without an attempt, canceling is immediate.
+///
+/// An attempt that was told to end already is told again only if the task was to come back and is now to end for good: cancel,
+/// delete and expiry win over preemption.
 pub fn request_stop(
     task: &mut Task,
     why: Stopping,
@@ -270,8 +268,15 @@ pub fn request_stop(
     if state.is_terminal() {
         return Err(Refused::Ended(state));
     }
+    if let Some(before) = task.status.stopping.filter(|before| before.ends_task() || !why.ends_task()) {
+        return Err(Refused::Stopping(before));
+    }
+    let has_attempt = matches!(state, State::Pending | State::Running);
+    if !has_attempt && !why.ends_task() {
+        return Err(Refused::NotNow { state, event: Event::Return });
+    }
     task.status.stopping = Some(why);
-    if !matches!(state, State::Pending | State::Running) {
+    if !has_attempt {
         return cancel(task, now);
     }
     task.status.message = match by {
@@ -310,8 +315,9 @@ pub fn submit(task: &mut Task, now: Millis) -> Result<(), Refused> {
 
 /// The task has been in its state for longer than its ttl allows: its attempt is to end, and it with it.
 pub fn expire(task: &mut Task, now: Millis) -> Result<(), Refused> {
+    request_stop(task, Stopping::Expired, None, now)?;
     task.status.expired = true;
-    request_stop(task, Stopping::Expired, None, now)
+    Ok(())
 }
 
 /// The files of the task are let go.
@@ -337,6 +343,21 @@ pub fn cancel(task: &mut Task, now: Millis) -> Result<(), Refused> {
     add_record(&mut task.status.events, RecordKind::Canceled, why, now.to_timestamp());
     end(task, "Canceled", now.to_timestamp());
     Ok(())
+}
+
+/// The attempt of a task that was told to end is over, however it ended: a preempted task goes back to the queue and has used up
+/// nothing; any other ends.
+fn leave(
+    task: &mut Task,
+    handle: &Handle,
+    why: Stopping,
+    settings: &Settings,
+    now: Millis,
+) -> Result<(), Ignored> {
+    match why {
+        Stopping::Preempted => preempted(task, handle, settings.preempt_rest, now),
+        Stopping::Canceled | Stopping::Deleted | Stopping::Expired => Ok(cancel(task, now)?),
+    }
 }
 
 fn preempted(task: &mut Task, handle: &Handle, rest: i64, now: Millis) -> Result<(), Ignored> {
@@ -438,6 +459,18 @@ fn close_attempt(task: &mut Task, leader: Option<&ContainerEnding>, ending: &End
         (None, Cause::LogFailed) => "LogFailed".to_owned(),
         (None, Cause::Itself) => ending.reason.clone().unwrap_or_default(),
     };
+}
+
+/// The attempt is over without an ending of its own.
+fn break_off_attempt(task: &mut Task, reason: &str, at: Timestamp) {
+    let reason = match task.status.stopping {
+        Some(why @ Stopping::Preempted) => why.as_str(),
+        Some(Stopping::Canceled | Stopping::Deleted | Stopping::Expired) | None => reason,
+    };
+    if let Some(attempt) = task.status.attempts.last_mut() {
+        attempt.finished_at = Some(at);
+        reason.clone_into(&mut attempt.reason);
+    }
 }
 
 fn attach_logs(task: &mut Task, containers: &[ContainerEnding], suffix: &str) {

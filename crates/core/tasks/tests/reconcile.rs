@@ -48,7 +48,9 @@ impl Story {
         let taken = match what {
             Observation::Started => observe_started(task, &handle, now),
             Observation::Ended(ending) => observe_ended(task, &handle, ending, &settings, now),
-            Observation::Lost { reason, message } => observe_lost(task, &handle, reason, message, now),
+            Observation::Lost { reason, message } => {
+                observe_lost(task, &handle, reason, message, &settings, now)
+            }
             other => unreachable!("{other:?} is not told"),
         };
         let is_end = state_of(task).is_terminal() || matches!(what, Observation::Ended(_));

@@ -1,6 +1,7 @@
 //! How often a task is tried again: one limit over all failures that `retry.on` names, or one of its own for lost executors.
 
 use muster_tasks::progress::{begin_attempt, observe_lost};
+use muster_tasks::settings::Settings;
 use muster_tasks::view::state_of;
 use muster_types::task::{Retry, RetryOn};
 use muster_types::{Millis, State, Task, TaskSpec};
@@ -12,7 +13,7 @@ fn attempts_when_lost(retry: Retry) -> u32 {
     task.status.state = Some(State::Ready);
     while state_of(&task) == State::Ready {
         let handle = begin_attempt(&mut task, None, None, &[], Millis(0)).expect("a ready task begins");
-        observe_lost(&mut task, &handle, "ExecutorLost", "gone", Millis(0))
+        observe_lost(&mut task, &handle, "ExecutorLost", "gone", &Settings::default(), Millis(0))
             .expect("news of the attempt that runs");
     }
     task.status.attempt

@@ -1,7 +1,6 @@
 //! Committed changes, taken in: the board, the catalogs and the times are as the store is.
 
 use muster_ports::clock::Millis;
-use muster_ports::runtime::Handle;
 use muster_ports::store::{Change, Stored, Watch, WatchError};
 use muster_tasks::brief::Brief;
 use muster_tasks::view::TaskView;
@@ -53,11 +52,14 @@ impl Intake for Engine {
     }
 
     fn start_over(&mut self) -> Result<(), WatchError> {
+        let before = std::mem::take(&mut self.attempts);
         (self.board, self.watch) = Self::empty(&self.settings, &self.outside.store)?;
         self.catalogs = Catalogs::default();
         self.robots = Robots::default();
         self.own.clear();
         self.read_all();
+        self.keep_places(before);
+        self.forget_left();
         self.lose_absent();
         Ok(())
     }
@@ -102,9 +104,7 @@ impl Engine {
         self.settle(brief);
         let wants_end = brief.cancel || brief.deleting;
         let is_over = brief.view.state.is_terminal();
-        if (wants_end && !is_over && !brief.view.stopping)
-            || (brief.deleting && is_over && brief.held_by_robot)
-        {
+        if (wants_end && !is_over && !brief.ending) || (brief.deleting && is_over && brief.held_by_robot) {
             self.asked.insert(brief.view.path.clone());
         }
     }
@@ -112,6 +112,11 @@ impl Engine {
     /// Puts a task on the board as it is, and sees to its time.
     pub(super) fn settle(&mut self, brief: &Brief) {
         self.show(&brief.view);
+        if brief.has_attempt() {
+            self.attempts.insert(brief.view.uid, brief.clone());
+        } else {
+            self.attempts.remove(&brief.view.uid);
+        }
         let at = brief.life.due(&self.settings.reap).map(|(at, _)| at);
         self.due.set(brief.view.uid, &brief.view.path, at);
     }
@@ -127,22 +132,6 @@ impl Engine {
         }
         self.robots.show(view);
     }
-
-    /// A task is gone: so is its attempt, as soon as it has ended, and so are its files.
-    pub(super) fn vanish(&mut self, brief: &Brief) {
-        self.board.forget(brief.view.uid);
-        self.robots.forget(brief.view.uid, &brief.view.path);
-        self.due.set(brief.view.uid, &brief.view.path, None);
-        self.held.remove(&brief.view.path);
-        let task = uid_text(brief.view.uid);
-        if brief.has_attempt() {
-            let handle = Handle { task: task.clone(), attempt: brief.attempt };
-            self.orphans.insert(task, brief.attempts);
-            self.outside.runtime.stop(&handle, self.grace(brief.kill_timeout));
-        } else {
-            self.files.order(Order::Forget { task, attempts: brief.attempts });
-        }
-    }
 }
 
 /// True if this change let go of a task that waited for its user.
@@ -150,10 +139,4 @@ fn is_submitted(change: &Change, brief: &Brief) -> bool {
     let may_be = brief.generation > 1 && !brief.suspended && brief.view.state == State::Ready;
     let before = change.previous.as_ref().filter(|_| may_be);
     before.and_then(|before| Brief::read(before.json(), before.path.clone())).is_some_and(|it| it.suspended)
-}
-
-/// A uid as it is written.
-fn uid_text(uid: u128) -> String {
-    let hex = format!("{uid:032x}");
-    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }

@@ -18,7 +18,6 @@ use muster_types::{State, Task};
 
 use super::{Engine, STARTED_PATIENCE, give_up_original, stop_copy};
 use crate::edits::{Action, Edit, Edits};
-use crate::files::Order;
 
 impl Engine {
     /// News that is to be dealt with now: what is not worth a write of its own yet stays.
@@ -49,19 +48,24 @@ impl Engine {
         let mut ignored = 0;
         for fact in facts {
             let handle = &fact.handle;
-            let path = parse_uid(&handle.task).and_then(|uid| self.board.path_of(uid)).cloned();
+            let uid = parse_uid(&handle.task);
+            let path = uid.and_then(|uid| self.board.path_of(uid)).cloned();
             concerned.push(path.clone());
             let is_end = ends(&fact.what);
-            if let Some(attempts) = self.orphans.get(&handle.task).copied().filter(|_| is_end) {
-                self.orphans.remove(&handle.task);
-                self.files.order(Order::Forget { task: handle.task.clone(), attempts });
-            }
             self.guard_pods(fact, now);
-            if fact.what == Observation::Created {
+            if self.observe_orphan(fact) || fact.what == Observation::Created {
                 continue;
             }
-            let Some(edit) = path.as_ref().and_then(|path| edits.edit(path)) else {
-                self.ran.remove(handle);
+            let edit = path.as_ref().and_then(|path| edits.edit(path));
+            let Some(edit) = edit.filter(|edit| edit.task.metadata.uid == handle.task) else {
+                // A task that was deleted a moment ago: the news counts once that is known here.
+                let is_new =
+                    is_end && path.as_ref().zip(uid).is_some_and(|(path, uid)| self.is_gone(path, uid));
+                if is_new {
+                    self.facts.push(fact.clone());
+                } else {
+                    self.ran.remove(handle);
+                }
                 continue;
             };
             let task = &mut edit.task;
@@ -176,7 +180,9 @@ fn apply_news(task: &mut Task, fact: &Fact, rules: &Settings, now: Millis) -> Re
     match &fact.what {
         Observation::Started => progress::observe_started(task, handle, now),
         Observation::Ended(ending) => progress::observe_ended(task, handle, ending, rules, now),
-        Observation::Lost { reason, message } => progress::observe_lost(task, handle, reason, message, now),
+        Observation::Lost { reason, message } => {
+            progress::observe_lost(task, handle, reason, message, rules, now)
+        }
         // Nobody writes that down.
         Observation::Created => Ok(()),
         Observation::Waiting { reason, message } => {
@@ -184,13 +190,13 @@ fn apply_news(task: &mut Task, fact: &Fact, rules: &Settings, now: Millis) -> Re
         }
         Observation::Blocked { message } => progress::observe_blocked(task, handle, message, now),
         Observation::StartFailed { reason, message, transient } => {
-            progress::observe_start_failed(task, handle, reason, message, *transient, now)
+            progress::observe_start_failed(task, handle, reason, message, *transient, rules, now)
         }
     }
 }
 
 /// True for the last news of an attempt.
-fn ends(what: &Observation) -> bool {
+pub(super) fn ends(what: &Observation) -> bool {
     match what {
         Observation::Created | Observation::Waiting { .. } | Observation::Started => false,
         Observation::Blocked { .. }

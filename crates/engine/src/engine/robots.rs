@@ -9,7 +9,7 @@ use std::sync::Arc;
 use muster_fleet::RobotView;
 use muster_fleet::fleet::Fleet;
 use muster_ports::clock::Millis;
-use muster_ports::runtime::{Fact, Observation};
+use muster_ports::runtime::{Fact, Handle, Observation};
 use muster_ports::store::{Change, ResourceName};
 use muster_tasks::places::{Places, Unplaced};
 use muster_tasks::progress::ROBOT_LOST;
@@ -18,7 +18,7 @@ use muster_types::placement::Demand;
 use muster_types::robot_status::Phase;
 use muster_types::{JsonText, Robot, Task};
 
-use super::{Engine, handle_of};
+use super::{Engine, handle_of, leaving};
 
 /// Where robots are kept.
 const ROBOTS: &str = "robots.muster.dev";
@@ -151,8 +151,22 @@ impl Engine {
             let Some(robot) = muster_tasks::view::robot_of(&task) else { continue };
             let home = format!("{}/{robot}", task.metadata.namespace);
             if absent(&self.robots, &home) {
-                self.push_lost(&task, "its robot is offline");
+                self.push_lost(handle_of(&task), "its robot is offline");
             }
+        }
+        let orphans: Vec<Handle> = self
+            .orphans
+            .values()
+            .filter(|orphan| {
+                let home = orphan.view.robot.as_ref().zip(orphan.view.demand.as_ref());
+                home.is_some_and(|(robot, demand)| {
+                    absent(&self.robots, &format!("{}/{robot}", demand.namespace))
+                })
+            })
+            .map(leaving::handle_of)
+            .collect();
+        for handle in orphans {
+            self.push_lost(handle, "its robot is offline");
         }
     }
 
@@ -172,15 +186,16 @@ impl Engine {
     }
 
     fn lose_on_robot(&mut self, uid: u128, why: &str) {
-        if let Some(task) = self.held_task(uid) {
-            self.push_lost(&task, why);
+        let orphan = self.orphans.get(&uid).map(leaving::handle_of);
+        if let Some(handle) = orphan.or_else(|| self.held_task(uid).as_ref().map(handle_of)) {
+            self.push_lost(handle, why);
         }
     }
 
-    fn push_lost(&mut self, task: &Task, why: &str) {
+    fn push_lost(&mut self, handle: Handle, why: &str) {
         let what = Observation::Lost { reason: ROBOT_LOST.to_owned(), message: why.to_owned() };
         let at: Millis = self.now();
-        self.facts.push(Fact { handle: handle_of(task), at, what });
+        self.facts.push(Fact { handle, at, what });
     }
 
     fn held_task(&self, uid: u128) -> Option<Task> {

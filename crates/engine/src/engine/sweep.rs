@@ -13,14 +13,24 @@ use muster_tasks::view::{parse_uid, state_of};
 use muster_types::task::Runtime;
 use muster_types::{State, Task};
 
+use super::leaving::uid_text;
 use super::{Engine, Uid, handle_of, read};
 use crate::files::Order;
 use crate::start::{Place, render_again, render_awaited, runtime_of};
 
 impl Engine {
-    /// After a start: attempts that are not alive any more are lost, what ended ones left has its time, and what belongs to
-    /// no task and no group is let go.
+    /// After a start: attempts that are not alive any more are lost, and what is left of others is seen to.
     pub(super) fn sweep(&mut self) {
+        let now = self.now();
+        for path in self.board.active_paths() {
+            self.lose(&path, now);
+        }
+        self.adopt_awaited();
+        self.forget_left();
+    }
+
+    /// What ended attempts left has its time, and what belongs to no task and no group is let go.
+    pub(super) fn forget_left(&mut self) {
         let now = self.now();
         let left = self.outside.runtime.stored().unwrap_or_else(|error| {
             tracing::warn!(%error, "what attempts left cannot be listed; it stays");
@@ -35,10 +45,10 @@ impl Engine {
         for handle in left {
             left_by.entry(handle.task.clone()).or_default().push(handle);
         }
-        for path in self.board.active_paths() {
-            self.lose(&path, now);
+        // An attempt that still runs is let go when it has ended.
+        for uid in self.orphans.keys() {
+            left_by.remove(&uid_text(*uid));
         }
-        self.adopt_awaited();
         self.keep_known(&mut left_by, now);
         for (task, handles) in left_by {
             let attempts = handles.iter().map(|handle| handle.attempt).max().unwrap_or(0);
