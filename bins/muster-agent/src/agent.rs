@@ -263,6 +263,7 @@ impl Agent {
         record.ended = match what {
             Observation::Created | Observation::Waiting { .. } | Observation::Started => false,
             Observation::Blocked { .. }
+            | Observation::Returned { .. }
             | Observation::StartFailed { .. }
             | Observation::Ended(_)
             | Observation::Lost { .. } => true,

@@ -23,7 +23,7 @@ use muster_engine::run::run as run_engine;
 use muster_engine::runtimes::Runtimes;
 use muster_engine::saved_jobs;
 use muster_engine::schedules::run as run_schedules;
-use muster_engine::settings::{Ahead, Mint};
+use muster_engine::settings::{Mint, Prefetch};
 use muster_engine::workflows::run as run_workflows;
 use muster_outbound::LiveOutbound;
 use muster_ports::blobs::Blobs;
@@ -245,7 +245,7 @@ impl Work {
             processes: Capacity { slots, cpu_millis: Some(cpu), memory },
             pods: pods.as_ref().map(|pods| pods.settings.clone()),
             robots: robots.as_ref().map(|robots| robots.settings.clone()),
-            ahead: Ahead::Measured,
+            prefetch: Prefetch::Measured,
             only_since: wanted.only_since,
             base_env: reach.env(&wanted.base_env),
             url: reach.url.clone(),

@@ -16,6 +16,10 @@ use crate::files::Order;
 pub enum Action {
     /// Start an attempt.
     Start(Box<Launch>),
+    /// Hand an attempt over that waits for a slot.
+    Prefetch(Box<Launch>),
+    /// Nothing: an attempt that waited for a slot has begun, which is counted.
+    Begun,
     /// End an attempt.
     Stop(Handle, Duration),
     /// Do something with files.

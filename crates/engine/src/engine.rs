@@ -7,11 +7,12 @@
 mod intake;
 mod leaving;
 mod news;
+mod prefetched;
 mod robots;
 mod succession;
 mod sweep;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -38,20 +39,21 @@ use muster_types::task_status::Stopping;
 use muster_types::{JsonText, Task};
 use serde::Deserialize;
 
-use crate::ahead::Pace;
 use crate::catalogs::Catalogs;
 use crate::due::Due;
 use crate::edits::{Action, Edit, Edits, Held};
 use crate::files::{Files, Order};
 use crate::intake::Intake as _;
+use crate::prefetch::Pace;
 use crate::read_briefs::read_briefs;
 use crate::readiness::Readiness;
 use crate::refusals::{Refusals, Tally};
-use crate::settings::{Ahead, Settings};
+use crate::settings::{Prefetch, Settings};
 use crate::start::{Chosen, Place, start};
 use crate::task_tracer::TaskTracer;
 use crate::telemetry::{Pass, Teller};
 use crate::writes::is_untold;
+use prefetched::first_handle;
 use robots::Robots;
 
 /// Where tasks are kept.
@@ -107,6 +109,8 @@ pub struct Engine {
     readiness: Readiness,
     due: Due,
     pace: Pace,
+    /// Attempts that were handed over ahead of a free slot, and when; those that are not any more are passed over.
+    prefetched: VecDeque<(Millis, u128)>,
     guard: PodGuard,
     /// Tasks with an attempt, as they were last written.
     held: Held,
@@ -151,6 +155,7 @@ impl Engine {
             readiness: Readiness::default(),
             due: Due::default(),
             pace: Pace::default(),
+            prefetched: VecDeque::new(),
             guard: PodGuard::default(),
             held: Held::new(),
             own: HashMap::new(),
@@ -210,7 +215,8 @@ impl Engine {
             self.ran
                 .insert(fact.handle.clone(), Ran { span: begun.map(|begun| (begun, fact.at)), log_bytes });
         }
-        self.pace.observe(&fact);
+        let runtime = parse_uid(&fact.handle.task).and_then(|uid| self.board.runtime_of(uid));
+        self.pace.observe(&fact, runtime == Some(RuntimeName::Process));
         self.facts.push(fact);
     }
 
@@ -235,11 +241,12 @@ impl Engine {
         let (concerned, ignored) = self.apply_facts(&facts, &mut edits, now);
         self.apply_asked(&mut edits, now);
         self.apply_due(&mut edits, now);
-        let ahead = match self.settings.ahead {
-            Ahead::Measured => self.pace.ahead(self.settings.processes.slots),
-            Ahead::Fixed(ahead) => ahead,
+        self.recall_late(now);
+        let prefetch = match self.settings.prefetch {
+            Prefetch::Measured => self.pace.prefetch(self.settings.processes.slots, now),
+            Prefetch::Fixed(prefetch) => prefetch,
         };
-        self.board.set_ahead(RuntimeName::Process, ahead);
+        self.board.set_prefetch(RuntimeName::Process, prefetch);
         self.board.set_guard(RuntimeName::Pod, self.guard.limit(second));
         let plan = self.board.plan_on(second, &mut self.robots);
         self.apply_plan(&plan, &mut edits, now);
@@ -256,14 +263,13 @@ impl Engine {
         let due = plan.wake_at.into_iter().chain(self.due.first()).chain(self.guard.wake_at(second));
         let due = due.chain(self.robots.wake_at()).min();
         let due = due.map(|second| Millis(second.saturating_mul(1000)));
-        Ok(again_at.into_iter().chain(started).chain(due).min())
+        Ok(again_at.into_iter().chain(started).chain(self.next_late()).chain(due).min())
     }
 
     /// How long nothing is lost by not looking: what waits at the runtime is enough to go on with.
     pub fn rest(&mut self) -> Duration {
-        let slots = self.settings.processes.slots;
-        let waiting = self.board.taken(RuntimeName::Process).saturating_sub(slots);
-        self.pace.rest(slots, waiting)
+        let waiting = self.board.prefetched(RuntimeName::Process);
+        self.pace.rest(self.settings.processes.slots, waiting)
     }
 
     fn apply_asked(&mut self, edits: &mut Edits, now: Millis) {
@@ -350,8 +356,15 @@ impl Engine {
 
     fn apply_plan(&mut self, plan: &Plan, edits: &mut Edits, now: Millis) {
         for (turn, decision) in plan.decisions.iter().enumerate() {
-            let (Decision::Start { task, .. } | Decision::Hold { task, .. } | Decision::Preempt { task, .. }) =
-                decision;
+            let task = match decision {
+                Decision::Start { task, .. }
+                | Decision::Hold { task, .. }
+                | Decision::Preempt { task, .. } => task,
+                Decision::Recall { task } => {
+                    self.outside.runtime.recall(&first_handle(task.uid));
+                    continue;
+                }
+            };
             let path = task.path.clone();
             let is_it = |edit: &&mut Edit| parse_uid(&edit.task.metadata.uid) == Some(task.uid);
             let Some(edit) = edits.edit(&path).filter(is_it) else {
@@ -368,8 +381,10 @@ impl Engine {
                 Decision::Preempt { by, .. } => end(edit, &self.settings, now, |task| {
                     progress::request_stop(task, Stopping::Preempted, Some(by), now)
                 }),
-                Decision::Start { lent, robot, .. } => {
-                    let chosen = Chosen { lent: lent.as_ref(), robot: robot.as_deref() };
+                Decision::Recall { .. } => continue,
+                Decision::Start { lent, robot, priority, prefetch, .. } => {
+                    let (priority, prefetch) = (*priority, *prefetch);
+                    let chosen = Chosen { lent: lent.as_ref(), robot: robot.as_deref(), priority, prefetch };
                     let next = highest_attempt(&edit.task.status) + 1;
                     let traceparent = self.spans.traceparent(&edit.task, next);
                     let place = Place { settings: &self.settings, catalogs: &self.catalogs, traceparent };
@@ -445,6 +460,11 @@ impl Engine {
         for action in edit.actions {
             match action {
                 Action::Start(launch) => launches.push(*launch),
+                Action::Prefetch(launch) => {
+                    self.prefetched.push_back((now, brief.view.uid));
+                    launches.push(*launch);
+                }
+                Action::Begun => {}
                 Action::Stop(handle, grace) => self.outside.runtime.stop(&handle, grace),
                 Action::Files(order) => self.files.order(order),
                 Action::Keep(handle, seconds) => {
@@ -459,7 +479,7 @@ impl Engine {
     fn tell_of(&mut self, edit: &Edit, now: Millis) {
         for action in &edit.actions {
             match action {
-                Action::Start(_) => {
+                Action::Start(_) | Action::Begun => {
                     self.teller.started(&edit.task, now);
                     self.spans.started(&edit.task, now);
                 }
@@ -471,7 +491,7 @@ impl Engine {
                         self.spans.ended(&edit.task, span);
                     }
                 }
-                Action::Stop(..) | Action::Files(_) => {}
+                Action::Prefetch(_) | Action::Stop(..) | Action::Files(_) => {}
             }
         }
         if !edit.was.is_terminal() && state_of(&edit.task).is_terminal() {
@@ -533,5 +553,5 @@ fn read(json: &[u8]) -> Option<Task> {
 }
 
 fn handle_of(task: &Task) -> Handle {
-    Handle { task: task.metadata.uid.clone(), attempt: task.status.attempt }
+    Handle { task: task.metadata.uid.clone(), attempt: task.status.current_attempt() }
 }

@@ -7,7 +7,6 @@
 
 #![warn(missing_docs)]
 
-mod ahead;
 mod catalogs;
 mod due;
 mod edits;
@@ -16,6 +15,7 @@ pub mod files;
 pub mod fleet;
 mod intake;
 pub mod leadership;
+mod prefetch;
 pub mod questions;
 mod read_briefs;
 mod readiness;

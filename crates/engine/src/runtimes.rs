@@ -63,6 +63,10 @@ impl Runtime for Runtimes {
         }
     }
 
+    fn recall(&self, handle: &Handle) {
+        self.processes.recall(handle);
+    }
+
     fn stop(&self, handle: &Handle, grace: Duration) {
         self.all().for_each(|runtime| runtime.stop(handle, grace));
     }

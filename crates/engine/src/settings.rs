@@ -24,7 +24,7 @@ pub struct Settings {
     /// Robots, if there is a fleet.
     pub robots: Option<Robots>,
     /// How many attempts wait at the runtime for a slot.
-    pub ahead: Ahead,
+    pub prefetch: Prefetch,
     /// Tasks made before this time are not started; `None` starts all. A uid begins with the time it was made.
     pub only_since: Option<Millis>,
     /// Where tasks reach the server.
@@ -59,9 +59,9 @@ pub struct Robots {
     pub url: String,
 }
 
-/// How many attempts are committed ahead of a free slot.
+/// How many attempts wait at the runtime for a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ahead {
+pub enum Prefetch {
     /// As many as end while a commit is under way.
     Measured,
     /// Always this many.

@@ -45,6 +45,10 @@ pub struct Chosen<'a> {
     pub lent: Option<&'a Lent>,
     /// The robot it goes to.
     pub robot: Option<&'a str>,
+    /// Its effective priority.
+    pub priority: i32,
+    /// It waits for a slot at its executor, and may be taken back.
+    pub prefetch: bool,
 }
 
 /// Makes the attempt of a task that was chosen, or ends the task if there is nothing it could run.
@@ -64,7 +68,12 @@ pub fn start(
     let addon = selection.addon.map(|addon| addon.metadata.name.as_str());
     let extensions: Vec<_> = selection.extensions.iter().map(|it| it.metadata.name.clone()).collect();
     match render(place, &selection, task, highest_attempt(&task.status) + 1, chosen.robot) {
+        Ok(launch) if chosen.prefetch => {
+            let prefetch = progress::prefetch(task)?;
+            Ok(Some(Action::Prefetch(Box::new(Launch { priority: chosen.priority, prefetch, ..launch }))))
+        }
         Ok(launch) => {
+            let launch = Launch { priority: chosen.priority, ..launch };
             let handle = progress::begin_attempt(task, chosen.lent, addon, &extensions, now)?;
             let runtime = runtime_of(settings, task.spec.stated_runtime());
             if let Some(attempt) = task.status.attempts.last_mut() {

@@ -7,7 +7,7 @@ use muster_engine::engine::{Engine, Outside};
 use muster_engine::files::{Files, Keeper};
 use muster_engine::fleet::Robots;
 use muster_engine::schedules::Schedules;
-use muster_engine::settings::{Ahead, Mint, Settings};
+use muster_engine::settings::{Mint, Prefetch, Settings};
 use muster_fleet::liveness;
 use muster_ports::blobs::{Blobs, MemoryBlobs};
 use muster_ports::clock::{Clock as _, ManualClock};
@@ -93,7 +93,7 @@ impl World {
             pods: None,
             robots: None,
             processes: Capacity { slots: 1, cpu_millis: None, memory: None },
-            ahead: Ahead::Fixed(0),
+            prefetch: Prefetch::Fixed(0),
             only_since: None,
             url: "http://127.0.0.1".into(),
             work_root: "/work".into(),

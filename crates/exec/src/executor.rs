@@ -9,8 +9,9 @@
 //! Starting what runs already does nothing. Starting what has a directory but does not run answers `Lost`: it was started
 //! before, and is not started twice.
 //!
-//! No more run at a time than the settings allow. What is asked for beyond that waits in order and starts as soon as another
-//! has ended; stopping it while it waits ends it without containers, and without ever having started.
+//! No more run at a time than the settings allow. What is asked for beyond that waits, the highest priority first, and starts as
+//! soon as another has ended. Until then it can be taken back ([`Executor::recall`]), and stopping it ends it without containers;
+//! in both cases nothing of it ever ran.
 
 mod deserted;
 mod images;
@@ -164,9 +165,16 @@ impl Executor {
         self.start_waiting();
     }
 
+    /// Takes back an attempt that waits for a slot. Does nothing to one that a program was started for, or that is not known.
+    pub fn recall(&mut self, handle: &Handle) {
+        if let Some(Launch { handle, prefetch, .. }) = self.queue.remove(handle) {
+            self.report(handle, Observation::Returned { prefetch });
+        }
+    }
+
     /// Asks an attempt to end and kills it after `grace`. Does nothing to one that neither runs nor waits.
     pub fn stop(&mut self, handle: &Handle, grace: Duration) {
-        if self.queue.remove(handle) {
+        if self.queue.remove(handle).is_some() {
             self.report(handle.clone(), Observation::Ended(Ending::before_start(wall_now())));
             return;
         }

@@ -36,7 +36,7 @@ impl Queue {
         Self { state: Mutex::new(State { max, ..State::default() }), changed: Condvar::new() }
     }
 
-    /// Puts one at the end, unless it is known here.
+    /// Puts one in its place, unless it is known here.
     pub(crate) fn push(&self, launch: Launch) {
         let mut state = self.lock();
         if !state.waiting.contains(&launch.handle) && !state.begun.contains(&launch.handle) {
@@ -45,8 +45,8 @@ impl Queue {
         }
     }
 
-    /// Takes one out of the row; false if it does not wait.
-    pub(crate) fn remove(&self, handle: &Handle) -> bool {
+    /// Takes one out of the row, if it waits.
+    pub(crate) fn remove(&self, handle: &Handle) -> Option<Launch> {
         self.lock().waiting.remove(handle)
     }
 

@@ -243,6 +243,7 @@ impl Shepherd {
                 (Command::End, _) => return Ok(Next::End),
                 (Command::Start(launch), Some(work)) => work.executor.start(launch),
                 (Command::TakeUp(handle), Some(work)) => work.executor.take_up(&handle),
+                (Command::Recall(handle), Some(work)) => work.executor.recall(&handle),
                 (Command::Stop { handle, grace }, Some(work)) => work.executor.stop(&handle, grace),
                 (Command::StopAll { grace }, Some(work)) => work.executor.stop_all(grace),
                 (Command::Hears(hears), Some(work)) => work.hear(hears),
@@ -251,6 +252,7 @@ impl Shepherd {
                 (
                     Command::Start(_)
                     | Command::TakeUp(_)
+                    | Command::Recall(_)
                     | Command::Stop { .. }
                     | Command::StopAll { .. }
                     | Command::Hears(_),

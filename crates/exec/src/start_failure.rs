@@ -241,6 +241,8 @@ mod tests {
             containers: containers.iter().map(container).collect(),
             timeout: None,
             kill_timeout: Duration::ZERO,
+            priority: 0,
+            prefetch: 0,
             limits: Limits::default(),
             pod: None,
             robot: None,

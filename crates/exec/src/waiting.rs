@@ -1,15 +1,15 @@
-//! Attempts that were asked for while no more may run: first come, first started.
+//! Attempts that were asked for while no more may run: by priority, then by age of their tasks.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use muster_types::attempt::{Handle, Launch};
 
-/// Launches in the order they came.
+/// Launches in the order in which they start: higher priority first, then the task that was made first, which its uid says.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
-    next: u64,
-    launches: BTreeMap<u64, Launch>,
-    places: HashMap<Handle, u64>,
+    launches: BTreeMap<(Reverse<i32>, Handle), Launch>,
+    priorities: HashMap<Handle, i32>,
 }
 
 impl Waiting {
@@ -18,31 +18,31 @@ impl Waiting {
     }
 
     pub(crate) fn contains(&self, handle: &Handle) -> bool {
-        self.places.contains_key(handle)
+        self.priorities.contains_key(handle)
     }
 
-    /// Puts one at the end.
+    /// Puts one in its place.
     pub(crate) fn push(&mut self, launch: Launch) {
-        self.places.insert(launch.handle.clone(), self.next);
-        self.launches.insert(self.next, launch);
-        self.next += 1;
+        self.priorities.insert(launch.handle.clone(), launch.priority);
+        self.launches.insert((Reverse(launch.priority), launch.handle.clone()), launch);
     }
 
-    /// The one that waited longest.
+    /// The one that starts next.
     pub(crate) fn first(&self) -> Option<&Launch> {
         self.launches.first_key_value().map(|(_, launch)| launch)
     }
 
-    /// Takes the one that waited longest.
+    /// Takes the one that starts next.
     pub(crate) fn pop(&mut self) -> Option<Launch> {
         let (_, launch) = self.launches.pop_first()?;
-        self.places.remove(&launch.handle);
+        self.priorities.remove(&launch.handle);
         Some(launch)
     }
 
-    /// Takes one out of the row; false if it does not wait.
-    pub(crate) fn remove(&mut self, handle: &Handle) -> bool {
-        self.places.remove(handle).is_some_and(|place| self.launches.remove(&place).is_some())
+    /// Takes one out of the row, if it waits.
+    pub(crate) fn remove(&mut self, handle: &Handle) -> Option<Launch> {
+        let priority = self.priorities.remove(handle)?;
+        self.launches.remove(&(Reverse(priority), handle.clone()))
     }
 }
 
@@ -58,12 +58,14 @@ mod tests {
         Handle { task: task.into(), attempt: 1 }
     }
 
-    fn launch(task: &str) -> Launch {
+    fn launch(task: &str, priority: i32) -> Launch {
         Launch {
+            priority,
             handle: handle(task),
             containers: vec![],
             timeout: None,
             kill_timeout: Duration::ZERO,
+            prefetch: 0,
             limits: Limits::default(),
             pod: None,
             robot: None,
@@ -72,16 +74,16 @@ mod tests {
     }
 
     #[test]
-    fn launches_leave_in_the_order_they_came_unless_they_are_taken_out() {
+    fn launches_leave_by_priority_and_age_whenever_they_came_unless_they_are_taken_out() {
         let mut waiting = Waiting::default();
-        for task in ["a", "b", "c"] {
-            waiting.push(launch(task));
+        for (task, priority) in [("c", 0), ("b", 0), ("a", 0), ("low", -5), ("high", 7)] {
+            waiting.push(launch(task, priority));
         }
-        assert!(waiting.contains(&handle("b")) && waiting.remove(&handle("b")));
-        assert!(!waiting.contains(&handle("b")) && !waiting.remove(&handle("b")));
-        assert_eq!(waiting.len(), 2);
+        assert!(waiting.contains(&handle("b")) && waiting.remove(&handle("b")).is_some());
+        assert!(!waiting.contains(&handle("b")) && waiting.remove(&handle("b")).is_none());
+        assert_eq!(waiting.len(), 4);
         let order: Vec<_> = std::iter::from_fn(|| waiting.pop()).map(|launch| launch.handle.task).collect();
-        assert_eq!(order, ["a", "c"]);
+        assert_eq!(order, ["high", "a", "c", "low"]);
         assert!(!waiting.contains(&handle("a")));
     }
 }

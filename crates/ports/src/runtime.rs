@@ -47,6 +47,11 @@ pub trait Runtime: Send + Sync + 'static {
         drop((launch, ran));
     }
 
+    /// Takes back an attempt that has not started: reports `Returned`. Does nothing to one that has, or that is not known here.
+    fn recall(&self, handle: &Handle) {
+        drop(handle.clone());
+    }
+
     /// Asks an attempt to end, and ends it after the grace.
     fn stop(&self, handle: &Handle, grace: Duration);
 

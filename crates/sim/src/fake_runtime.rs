@@ -1,5 +1,6 @@
 //! A runtime whose attempts live and die by the dice.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +22,11 @@ pub struct FakeRuntime(Arc<Mutex<Inner>>);
 #[derive(Default)]
 struct Inner {
     live: BTreeMap<Handle, Life>,
+    /// Priority of each attempt, and how often it was handed over.
+    ranks: BTreeMap<Handle, (i32, u32)>,
     started: Vec<Handle>,
+    /// Attempts that were taken back and are not reported yet.
+    returned: Vec<(Handle, u32)>,
     twice: Vec<Handle>,
     /// Attempts that left a directory.
     left: BTreeSet<Handle>,
@@ -45,6 +50,16 @@ enum Life {
 const RUNNING: usize = SLOTS;
 
 impl Inner {
+    /// True if no attempt of higher rank waits.
+    fn is_next(&self, handle: &Handle) -> bool {
+        let rank = |handle: &Handle| {
+            (Reverse(self.ranks.get(handle).map(|(priority, _)| *priority)), handle.clone())
+        };
+        let waiting =
+            self.live.iter().filter(|(_, life)| **life == Life::New).map(|(handle, _)| rank(handle));
+        waiting.min() == Some(rank(handle))
+    }
+
     fn running(&self) -> usize {
         self.live.values().filter(|life| matches!(life, Life::Runs | Life::Stopping(true))).count()
     }
@@ -58,7 +73,18 @@ impl Runtime for FakeRuntime {
         }
         inner.live.entry(launch.handle.clone()).or_insert(Life::New);
         inner.left.insert(launch.handle.clone());
+        inner.ranks.insert(launch.handle.clone(), (launch.priority, launch.prefetch));
         inner.started.push(launch.handle);
+    }
+
+    fn recall(&self, handle: &Handle) {
+        let mut inner = self.0.lock();
+        if inner.live.get(handle) == Some(&Life::New) {
+            inner.live.remove(handle);
+            inner.left.remove(handle);
+            let prefetch = inner.ranks.get(handle).map_or(0, |(_, prefetch)| *prefetch);
+            inner.returned.push((handle.clone(), prefetch));
+        }
     }
 
     fn stop(&self, handle: &Handle, _grace: Duration) {
@@ -116,13 +142,17 @@ impl FakeRuntime {
     pub fn die(&self) {
         let mut inner = self.0.lock();
         inner.live.clear();
+        inner.returned.clear();
         inner.started.clear();
     }
 
     /// Some attempts move on; what is reported of it.
     pub fn move_on(&self, dice: &mut Dice, now: Millis) -> Vec<Fact> {
         let mut inner = self.0.lock();
-        let mut facts = Vec::new();
+        let mut facts: Vec<Fact> = std::mem::take(&mut inner.returned)
+            .into_iter()
+            .map(|(handle, prefetch)| Fact { handle, at: now, what: Observation::Returned { prefetch } })
+            .collect();
         let handles: Vec<_> = inner.live.iter().map(|(handle, life)| (handle.clone(), *life)).collect();
         for (handle, life) in handles {
             let fact = |what| Fact { handle: handle.clone(), at: now, what };
@@ -133,7 +163,7 @@ impl FakeRuntime {
                     let (reason, message) = ("CommandNotFound".to_owned(), "no such command".to_owned());
                     facts.push(fact(Observation::StartFailed { reason, message, transient }));
                 }
-                Life::New if dice.once_in(2) && inner.running() < RUNNING => {
+                Life::New if dice.once_in(2) && inner.running() < RUNNING && inner.is_next(&handle) => {
                     inner.live.insert(handle.clone(), Life::Runs);
                     // News that it runs may get lost; that it ended may not.
                     if !dice.once_in(8) {

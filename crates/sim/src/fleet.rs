@@ -12,7 +12,7 @@ use std::time::Duration;
 use muster_engine::engine::{Engine, Outside};
 use muster_engine::files::{Files, Keeper};
 use muster_engine::fleet::Robots as Phases;
-use muster_engine::settings::{Ahead, Mint, Robots, Settings};
+use muster_engine::settings::{Mint, Prefetch, Robots, Settings};
 use muster_fleet::liveness;
 use muster_ports::blobs::MemoryBlobs;
 use muster_ports::clock::{Clock, ManualClock};
@@ -349,7 +349,7 @@ fn open(log: &MemoryLog, clock: &ManualClock, fleet: &FakeFleet) -> Result<(Stor
         pods: None,
         robots: Some(Robots::default()),
         processes: Capacity { slots: 1, cpu_millis: None, memory: None },
-        ahead: Ahead::Fixed(0),
+        prefetch: Prefetch::Fixed(0),
         only_since: None,
         url: "http://127.0.0.1".into(),
         work_root: "/work".into(),

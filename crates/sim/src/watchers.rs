@@ -181,7 +181,8 @@ fn is_submitted(task: &Task) -> bool {
 }
 
 fn is_waiting(task: &Task) -> bool {
-    matches!(state_of(task), State::Ready | State::Postponed | State::QuotaBlocked)
+    let waits = matches!(state_of(task), State::Ready | State::Postponed | State::QuotaBlocked);
+    waits && !task.status.prefetched
 }
 
 fn memory_of(task: &Task) -> u64 {

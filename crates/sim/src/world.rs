@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use muster_engine::engine::{Engine, Outside};
 use muster_engine::files::{Files, Keeper};
-use muster_engine::settings::{Ahead, Mint, Settings};
+use muster_engine::settings::{Mint, Prefetch, Settings};
 use muster_engine::workflows::Workflows;
 use muster_ports::blobs::MemoryBlobs;
 use muster_ports::clock::{Clock, ManualClock, Millis};
@@ -405,7 +405,7 @@ fn open(
             cpu_millis: None,
             memory: Some(MEMORY),
         },
-        ahead: Ahead::Fixed(ahead),
+        prefetch: Prefetch::Fixed(ahead),
         only_since: None,
         url: "http://127.0.0.1".into(),
         work_root: "/work".into(),

@@ -46,6 +46,12 @@ pub struct Launch {
     pub timeout: Option<Duration>,
     /// Time between asking to end and ending.
     pub kill_timeout: Duration,
+    /// Effective priority of its task: where attempts wait for a slot, the highest starts first, then the oldest task.
+    #[serde(default)]
+    pub priority: i32,
+    /// How often it was handed over ahead of a free slot, this time included; 0 if there is a slot for it.
+    #[serde(default)]
+    pub prefetch: u32,
     /// Limits, where the machine can enforce them.
     pub limits: Limits,
     /// What a pod needs to know besides; nothing for other runtimes.
@@ -118,6 +124,11 @@ pub enum Observation {
     Blocked {
         /// Which one, for people.
         message: String,
+    },
+    /// It was taken back before it started; nothing of it ran.
+    Returned {
+        /// How often it had been handed over.
+        prefetch: u32,
     },
     /// All its programs run.
     Started,

@@ -50,6 +50,16 @@ impl State {
     }
 }
 
+/// Number of the first attempt, the only one that is handed to an executor ahead of a free slot.
+pub const FIRST_ATTEMPT: u32 = 1;
+
+impl TaskStatus {
+    /// Number of the attempt that is the task's, also while it waits at its executor; 0 before there is one.
+    pub fn current_attempt(&self) -> u32 {
+        if self.prefetched { FIRST_ATTEMPT } else { self.attempt }
+    }
+}
+
 /// What was observed of the task.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -72,6 +82,13 @@ pub struct TaskStatus {
     /// Number of the latest attempt; absent before the first.
     #[serde(skip_serializing_if = "is_default", deserialize_with = "null_is_default")]
     pub attempt: u32,
+    /// True while the first attempt waits at its executor ahead of a free slot: it may be taken back until its program runs, and
+    /// the task keeps its state until then.
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_is_default")]
+    pub prefetched: bool,
+    /// How often that was so, until the attempt begins: what is heard of an earlier time is too late.
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_is_default")]
+    pub prefetches: u32,
     /// The latest attempts, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]

@@ -170,9 +170,10 @@ impl Agent {
                 self.ends.push((handle, what));
                 Ok(())
             }
-            Observation::Created | Observation::Waiting { .. } | Observation::Blocked { .. } => {
-                self.tell(&handle, &what).await
-            }
+            Observation::Created
+            | Observation::Waiting { .. }
+            | Observation::Blocked { .. }
+            | Observation::Returned { .. } => self.tell(&handle, &what).await,
         }
     }
 

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use muster_ports::store::{Batch, CommitError, Draft, Key, Precondition, ResourceName, Store, Write};
 use muster_types::attempt::Handle;
 use muster_types::task::Subject;
-use muster_types::task_status::State;
+use muster_types::task_status::{FIRST_ATTEMPT, State};
 use ring::hmac;
 use serde::Deserialize;
 
@@ -69,6 +69,8 @@ struct HeadStatus {
     state: Option<State>,
     #[serde(default)]
     attempt: u32,
+    #[serde(default)]
+    prefetched: bool,
 }
 
 impl AttemptTokens {
@@ -113,8 +115,11 @@ impl AttemptTokens {
         let attempt: u32 = attempt.parse().ok()?;
         let stored = self.store.get(&Key::new(&self.tasks, namespace, name))?;
         let head: TaskHead = serde_json::from_slice(stored.json()).ok()?;
-        let alive = matches!(head.status.state, Some(State::Pending | State::Running));
-        let holds = alive && head.metadata.uid == uid && head.status.attempt == attempt;
+        let status = head.status;
+        // A program that was prefetched may ask before anything says that it runs.
+        let alive = status.prefetched || matches!(status.state, Some(State::Pending | State::Running));
+        let current = if status.prefetched { FIRST_ATTEMPT } else { status.attempt };
+        let holds = alive && head.metadata.uid == uid && current == attempt;
         let bound = BoundAttempt {
             namespace: namespace.to_owned(),
             task: name.to_owned(),

@@ -190,6 +190,8 @@ impl Status {
             Some(Observation::Blocked { message }) => {
                 (StateWord::Dispatching, "Assigned", None, message.clone())
             }
+            // Only a server takes back what it handed to its own executor.
+            Some(Observation::Returned { .. }) => (StateWord::Dispatching, "Assigned", None, String::new()),
             Some(Observation::Started) => (StateWord::Running, "Started", None, String::new()),
             Some(Observation::StartFailed { reason, message, .. }) => {
                 (StateWord::Failed, "StartFailed", None, format!("{reason}: {message}"))

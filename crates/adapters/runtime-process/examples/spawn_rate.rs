@@ -128,6 +128,8 @@ fn launch(round: usize, index: usize) -> Launch {
         }],
         timeout: Some(Duration::from_hours(1)),
         kill_timeout: Duration::from_secs(10),
+        priority: 0,
+        prefetch: 0,
         limits: Limits::default(),
         pod: None,
         robot: None,

@@ -116,6 +116,15 @@ impl Link {
         self.write(&mut state);
     }
 
+    /// Asks for an attempt back, if it is waited for.
+    pub(crate) fn recall(&self, handle: &Handle) {
+        let mut state = self.lock();
+        if state.open.contains(handle) {
+            state.orders.add(&Command::Recall(handle.clone())).ok();
+            self.write(&mut state);
+        }
+    }
+
     /// Asks for the end of an attempt, if it is waited for.
     pub(crate) fn stop(&self, handle: &Handle, grace: Duration) {
         let mut state = self.lock();
@@ -231,6 +240,7 @@ impl Link {
             Observation::Created
             | Observation::Waiting { .. }
             | Observation::Blocked { .. }
+            | Observation::Returned { .. }
             | Observation::StartFailed { .. }
             | Observation::Ended(_)
             | Observation::Lost { .. } => drop(state.open.remove(&fact.handle)),

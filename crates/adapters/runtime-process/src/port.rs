@@ -19,6 +19,10 @@ impl Runtime for ProcessRuntime {
         Self::start_all(self, launches);
     }
 
+    fn recall(&self, handle: &Handle) {
+        Self::recall(self, handle);
+    }
+
     fn stop(&self, handle: &Handle, grace: Duration) {
         Self::stop(self, handle, grace);
     }

@@ -111,6 +111,11 @@ impl ProcessRuntime {
         self.link.run_until(moment);
     }
 
+    /// Takes back an attempt that has not started: it is answered by `Returned`. Does nothing to one that has, or is not known.
+    pub fn recall(&self, handle: &Handle) {
+        self.link.recall(handle);
+    }
+
     /// Asks an attempt to end, and kills it after `grace`. Does not wait; does nothing if it does not run.
     pub fn stop(&self, handle: &Handle, grace: Duration) {
         self.link.stop(handle, grace);

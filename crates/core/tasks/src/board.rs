@@ -44,6 +44,10 @@ pub(crate) struct Entry {
     pub preempt_exempt: bool,
     /// Its attempt was told to end.
     pub stopping: bool,
+    /// Its attempt may wait at the runtime for a slot: no rule but order and slots can hold it back.
+    pub may_prefetch: bool,
+    /// Its attempt was asked for again.
+    pub recalled: bool,
     /// Its kind, by number.
     pub kind: u32,
     /// What it asks of a robot.
@@ -59,6 +63,8 @@ pub(crate) enum Phase {
     Resting(i64),
     /// Set aside: it asks for more than there is.
     Unfit,
+    /// Its attempt waits at the runtime for a slot, or is about to. The state it is shown in.
+    Prefetched(State),
     /// Chosen by a pass; its attempt is about to be committed.
     Chosen,
     /// Its attempt was committed and does not run yet.
@@ -69,13 +75,13 @@ pub(crate) enum Phase {
 
 impl Phase {
     pub fn is_active(self) -> bool {
-        matches!(self, Self::Chosen | Self::Pending | Self::Running)
+        matches!(self, Self::Prefetched(_) | Self::Chosen | Self::Pending | Self::Running)
     }
 
     /// The state it is counted in.
     fn state(self) -> State {
         match self {
-            Self::Waiting(state) => state,
+            Self::Waiting(state) | Self::Prefetched(state) => state,
             Self::Resting(_) => State::Postponed,
             Self::Unfit => State::QuotaBlocked,
             Self::Chosen | Self::Pending => State::Pending,
@@ -112,6 +118,8 @@ pub struct Board {
     pub(crate) resting: BTreeSet<(i64, Slot)>,
     /// Running tasks that may be preempted, lowest priority first, newest first.
     pub(crate) victims: BTreeSet<Victim>,
+    /// Tasks whose attempt waits at the runtime for a slot and was not asked for again, in order.
+    pub(crate) prefetched: BTreeSet<Rank>,
     /// Tasks whose attempt was told to end.
     pub(crate) leaving: BTreeSet<Slot>,
     /// Tasks whose attempt finds no place at its runtime, by uid.
@@ -163,6 +171,7 @@ impl Board {
             offered: BTreeMap::new(),
             resting: BTreeSet::new(),
             victims: BTreeSet::new(),
+            prefetched: BTreeSet::new(),
             leaving: BTreeSet::new(),
             stuck: BTreeMap::new(),
             unfit: BTreeSet::new(),
@@ -183,6 +192,7 @@ impl Board {
             State::Created | State::Canceled => return,
             State::Pending => Phase::Pending,
             State::Running => Phase::Running,
+            state if task.prefetched => Phase::Prefetched(state),
             State::Ready | State::Postponed | State::QuotaBlocked
                 if task.rest_until > 0 && self.settings.keeps(Rule::Rest) =>
             {
@@ -192,6 +202,7 @@ impl Board {
         };
         let group = self.group_of(task);
         let kind_priority = self.kind_priorities.get(&qualified(task, &task.kind)).copied();
+        let runtime = task.runtime.unwrap_or(self.settings.default_runtime);
         let entry = Entry {
             uid: task.uid,
             path: task.path.clone(),
@@ -199,12 +210,18 @@ impl Board {
             since: task.since,
             priority: self.asked_priority(task.priority.or(kind_priority).unwrap_or(0)),
             group,
-            runtime: task.runtime.unwrap_or(self.settings.default_runtime),
+            runtime,
             need: task.need,
             isolated: task.isolated,
             preempt_enabled: task.preempt_enabled,
             preempt_exempt: task.preempt_exempt,
             stopping: task.stopping,
+            may_prefetch: runtime == Runtime::Process
+                && task.is_first
+                && task.need == Need::default()
+                && task.subject.is_empty()
+                && !task.isolated,
+            recalled: task.stopping,
             kind: self.names.intern(&task.kind),
             demand: task.demand.clone(),
         };
@@ -284,8 +301,32 @@ impl Board {
     }
 
     /// How many attempts may wait at a runtime for a slot.
-    pub fn set_ahead(&mut self, runtime: Runtime, ahead: u32) {
-        self.rooms.set_ahead(runtime, ahead);
+    pub fn set_prefetch(&mut self, runtime: Runtime, prefetch: u32) {
+        self.rooms.set_prefetch(runtime, prefetch);
+    }
+
+    /// Attempts that wait at a runtime for a slot, those included that were asked for again and not given back yet.
+    pub fn prefetched(&mut self, runtime: Runtime) -> u32 {
+        self.rooms.of(runtime).prefetched
+    }
+
+    /// The prefetched attempt of a task is asked for again. False if there is none, or it was before.
+    pub fn recall(&mut self, uid: u128) -> bool {
+        let Some(slot) = self.slot_of(uid) else { return false };
+        let waits = |entry: &Entry| matches!(entry.phase, Phase::Prefetched(_)) && !entry.recalled;
+        if !self.entry(slot).is_some_and(waits) {
+            return false;
+        }
+        if let Some(mut entry) = self.take(slot) {
+            entry.recalled = true;
+            self.put(slot, entry);
+        }
+        true
+    }
+
+    /// Where a task runs, if it is on the board.
+    pub fn runtime_of(&self, uid: u128) -> Option<Runtime> {
+        self.entry(self.slot_of(uid)?).map(|entry| entry.runtime)
     }
 
     /// How many attempts a runtime takes in for now, if that is fewer than its slots.
@@ -404,6 +445,13 @@ impl Board {
                 group.aside.insert((Reverse(entry.priority), slot));
                 self.unfit.insert(slot);
             }
+            Phase::Prefetched(_) => {
+                group.elsewhere.insert(slot);
+                self.rooms.of(entry.runtime).prefetched += 1;
+                if !entry.recalled {
+                    self.prefetched.insert((Reverse(entry.priority), entry.uid, slot));
+                }
+            }
             Phase::Chosen | Phase::Pending | Phase::Running => {
                 group.elsewhere.insert(slot);
                 group.active += 1;
@@ -442,6 +490,11 @@ impl Board {
                 group.elsewhere.remove(&slot);
                 group.aside.remove(&(Reverse(entry.priority), slot));
                 self.unfit.remove(&slot);
+            }
+            Phase::Prefetched(_) => {
+                group.elsewhere.remove(&slot);
+                self.rooms.of(entry.runtime).prefetched -= 1;
+                self.prefetched.remove(&(Reverse(entry.priority), entry.uid, slot));
             }
             Phase::Chosen | Phase::Pending | Phase::Running => {
                 group.elsewhere.remove(&slot);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use muster_types::container::Resources;
 use muster_types::metadata::StringMap;
 use muster_types::task::{Policy, Runtime, Ttl};
-use muster_types::task_status::Stopping;
+use muster_types::task_status::{FIRST_ATTEMPT, Stopping};
 use muster_types::{Duration, JsonText, State, Task, Timestamp};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -72,6 +72,8 @@ impl Brief {
             preempt_enabled: spec.policy.preempt_enabled,
             preempt_exempt: spec.policy.preempt_exempt,
             stopping: status.stopping.is_some(),
+            prefetched: status.prefetched,
+            is_first: status.attempt == 0,
             rest_until: second(status.rest_until).unwrap_or(0),
             demand: None,
             robot: None,
@@ -90,9 +92,9 @@ impl Brief {
         Some(Self {
             view,
             life,
-            attempt: status.attempt,
+            attempt: if status.prefetched { FIRST_ATTEMPT } else { status.attempt },
             // Only attempts on robots can come back.
-            attempts: status.attempt,
+            attempts: if status.prefetched { FIRST_ATTEMPT } else { status.attempt },
             cancel: spec.cancel,
             deleting: metadata.deletion_timestamp.is_some(),
             ending: status.stopping.is_some_and(Stopping::ends_task),
@@ -108,8 +110,8 @@ impl Brief {
         Some(Self {
             view: TaskView::of(task, path)?,
             life: Life::of(task),
-            attempt: task.status.attempt,
-            attempts: highest_attempt(&task.status),
+            attempt: task.status.current_attempt(),
+            attempts: highest_attempt(&task.status).max(task.status.current_attempt()),
             cancel: task.spec.cancel,
             deleting: task.metadata.deletion_timestamp.is_some(),
             ending: task.status.stopping.is_some_and(Stopping::ends_task),
@@ -120,9 +122,9 @@ impl Brief {
         })
     }
 
-    /// True if it has an attempt that has not ended.
+    /// True if it has an attempt that has not ended, or one that waits at its executor.
     pub fn has_attempt(&self) -> bool {
-        matches!(self.view.state, State::Pending | State::Running)
+        self.view.prefetched || matches!(self.view.state, State::Pending | State::Running)
     }
 }
 
@@ -134,9 +136,9 @@ pub fn is_held_by_robot(task: &Task) -> bool {
     task.metadata.finalizers.iter().any(|name| name == ROBOT_FINALIZER)
 }
 
-/// True if a task has an attempt that has not ended.
+/// True if a task has an attempt that has not ended, or one that waits at its executor.
 pub fn has_attempt(task: &Task) -> bool {
-    matches!(state_of(task), State::Pending | State::Running)
+    task.status.prefetched || matches!(state_of(task), State::Pending | State::Running)
 }
 
 #[derive(Deserialize)]
@@ -206,6 +208,7 @@ struct Status {
     rest_until: Option<Timestamp>,
     stopping: Option<Stopping>,
     attempt: u32,
+    prefetched: bool,
     attempts: Vec<Attempt>,
     started: Option<Timestamp>,
     terminated: Option<Timestamp>,

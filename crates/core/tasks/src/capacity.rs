@@ -94,14 +94,16 @@ impl Lack {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
     capacity: Capacity,
-    /// Attempts now.
+    /// Attempts now, without those that are prefetched.
     pub taken: u32,
+    /// Attempts that wait at the runtime for a slot.
+    pub prefetched: u32,
     used: Need,
     /// What tasks of higher priority were refused in this pass.
     refused: Lack,
     /// Attempts that may wait at the runtime for a slot, and the most there ever were.
-    ahead: u32,
-    most_ahead: u32,
+    prefetch: u32,
+    most_prefetch: u32,
     /// Attempts that it takes in for now, if that is fewer than its slots.
     guard: Option<(Guard, u32)>,
 }
@@ -116,10 +118,11 @@ impl Rooms {
         Self([Runtime::Process, Runtime::Pod, Runtime::Robot].map(|runtime| Room {
             capacity: capacity(runtime),
             taken: 0,
+            prefetched: 0,
             used: Need::default(),
             refused: Lack::default(),
-            ahead: 0,
-            most_ahead: 0,
+            prefetch: 0,
+            most_prefetch: 0,
             guard: None,
         }))
     }
@@ -134,9 +137,9 @@ impl Rooms {
         self.0.iter_mut().for_each(|room| room.refused = Lack::default());
     }
 
-    /// Attempts in all rooms.
+    /// Attempts in all rooms, prefetched ones included: nobody knows of those whether they run already.
     pub fn taken(&self) -> u32 {
-        self.0.iter().map(|room| room.taken).sum()
+        self.0.iter().map(|room| room.taken + room.prefetched).sum()
     }
 
     /// Changes how much a room holds.
@@ -145,10 +148,10 @@ impl Rooms {
     }
 
     /// Changes how many attempts may wait at a runtime for a slot.
-    pub fn set_ahead(&mut self, runtime: Runtime, ahead: u32) {
+    pub fn set_prefetch(&mut self, runtime: Runtime, prefetch: u32) {
         let room = self.of(runtime);
-        room.ahead = ahead;
-        room.most_ahead = room.most_ahead.max(ahead);
+        room.prefetch = prefetch;
+        room.most_prefetch = room.most_prefetch.max(prefetch);
     }
 
     /// Changes how many attempts a runtime takes in for now.
@@ -164,6 +167,21 @@ impl Rooms {
 }
 
 impl Room {
+    /// True if there is surely a slot that is not in use.
+    pub fn has_free_slot(&self) -> bool {
+        self.taken + self.prefetched < self.capacity.slots
+    }
+
+    /// True if one more attempt may wait here for a slot, and none was refused to a task of higher priority.
+    pub fn may_prefetch(&self) -> bool {
+        self.prefetched < self.prefetch && !self.refused.closes()
+    }
+
+    /// True if attempts may wait here at all, and nothing was refused to a task of higher priority.
+    pub fn prefetches(&self) -> bool {
+        self.prefetch > 0 && !self.refused.closes()
+    }
+
     /// What is lacking for a task. What was refused to a task of higher priority is lacking for all behind it.
     pub fn ask(&mut self, need: Need) -> Lack {
         let lack = self.lack_for(need);
@@ -176,7 +194,7 @@ impl Room {
             more > 0 && most.is_some_and(|most| used.saturating_add(more) > most)
         };
         Lack {
-            slots: self.taken >= self.capacity.slots.saturating_add(self.ahead),
+            slots: !self.has_free_slot(),
             cpu: beyond(self.used.cpu_millis, need.cpu_millis, self.capacity.cpu_millis),
             memory: beyond(self.used.memory, need.memory, self.capacity.memory),
             guard: self.guard.filter(|(_, most)| self.taken >= *most).map(|(why, _)| why),
@@ -185,7 +203,8 @@ impl Room {
 
     /// True if the task would fit once these others are gone.
     pub fn would_fit(&self, need: Need, gone: impl Iterator<Item = Need>) -> bool {
-        let mut after = *self;
+        // What waits here for a slot is taken back for whoever makes others leave.
+        let mut after = Self { prefetched: 0, ..*self };
         gone.for_each(|other| after.leave(other));
         !after.lack_for(need).any()
     }
@@ -214,7 +233,8 @@ impl Room {
 
     /// Within its capacity.
     pub fn is_sound(&self) -> bool {
-        self.taken <= self.capacity.slots.saturating_add(self.most_ahead)
+        // One that was prefetched may be seen to run before the end of the one whose slot it got.
+        self.taken <= self.capacity.slots.saturating_add(self.most_prefetch)
             && self.capacity.cpu_millis.is_none_or(|most| self.used.cpu_millis <= most)
             && self.capacity.memory.is_none_or(|most| self.used.memory <= most)
     }

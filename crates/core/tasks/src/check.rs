@@ -63,7 +63,7 @@ impl Board {
                         ));
                     }
                 }
-                Decision::Hold { .. } => {}
+                Decision::Hold { .. } | Decision::Recall { .. } => {}
             }
         }
         wrong

@@ -13,7 +13,7 @@ use muster_types::{State, Timestamp};
 
 use crate::board::{Board, Phase};
 use crate::capacity::{Lack, index};
-use crate::group::{GroupKey, Slot};
+use crate::group::{GroupKey, Rank, Slot};
 use crate::places::{NoRobots, Places, Unplaced};
 use crate::settings::Rule;
 
@@ -37,6 +37,15 @@ pub enum Decision {
         lent: Option<Lent>,
         /// The robot it goes to, if it runs on one.
         robot: Option<Arc<str>>,
+        /// Its effective priority.
+        priority: i32,
+        /// No slot is surely free: it waits for one at the runtime, and may be taken back.
+        prefetch: bool,
+    },
+    /// An attempt that waits at the runtime for a slot is to be given back; nothing is written down.
+    Recall {
+        /// Which task.
+        task: TaskRef,
     },
     /// The task waits; to be written down.
     Hold {
@@ -254,9 +263,10 @@ impl Board {
             after = Some(rank);
             let slot = rank.2;
             let Some(entry) = self.entry(slot) else { continue };
-            let (runtime, need) = (entry.runtime, entry.need);
+            let (runtime, need, entry_may_prefetch) = (entry.runtime, entry.need, entry.may_prefetch);
             if entry.isolated && self.rooms.taken() > 0 && isolates {
                 // Nothing behind it starts either, so that it will have its turn.
+                self.recall_behind(rank, usize::MAX, plan);
                 let hold = Hold::Isolated { running: self.rooms.taken() };
                 self.hold(slot, hold, plan);
                 break;
@@ -267,7 +277,18 @@ impl Board {
                 self.move_to(slot, Phase::Unfit);
                 continue;
             }
-            let lack = room.ask(need);
+            if entry_may_prefetch && !room.has_free_slot() && room.prefetches() {
+                // The place of one that ranks lower is as good as a free one.
+                if room.may_prefetch() || self.recall_behind(rank, 1, plan) > 0 {
+                    plan.decisions.push(self.start(slot, rank.0, None, true));
+                    starts += 1;
+                    continue;
+                }
+            }
+            let lack = self.rooms.of(runtime).ask(need);
+            if lack.slots {
+                self.recall_behind(rank, usize::MAX, plan);
+            }
             if !lack.any() || !self.settings.keeps(Rule::Capacity) {
                 let robot = match self.place(slot, places) {
                     Ok(robot) => robot,
@@ -280,7 +301,7 @@ impl Board {
                         continue;
                     }
                 };
-                plan.decisions.push(self.start(slot, rank.0, robot));
+                plan.decisions.push(self.start(slot, rank.0, robot, false));
                 starts += 1;
                 // The group may offer its next task, before or behind this place.
                 continue;
@@ -321,12 +342,39 @@ impl Board {
         }
     }
 
-    fn start(&mut self, slot: Slot, rank: Reverse<i32>, robot: Option<Arc<str>>) -> Decision {
+    fn start(
+        &mut self,
+        slot: Slot,
+        Reverse(priority): Reverse<i32>,
+        robot: Option<Arc<str>>,
+        prefetch: bool,
+    ) -> Decision {
         let own = self.entry(slot).map_or(0, |entry| entry.priority);
-        let lent =
-            if rank.0 > own { self.lender(slot).map(|by| Lent { priority: rank.0, by }) } else { None };
-        self.move_to(slot, Phase::Chosen);
-        Decision::Start { task: self.reference(slot), lent, robot }
+        let lent = if priority > own { self.lender(slot).map(|by| Lent { priority, by }) } else { None };
+        let phase = match self.entry(slot).map(|entry| entry.phase) {
+            Some(Phase::Waiting(shown)) if prefetch => Phase::Prefetched(shown),
+            _ => Phase::Chosen,
+        };
+        self.move_to(slot, phase);
+        Decision::Start { task: self.reference(slot), lent, robot, priority, prefetch }
+    }
+
+    /// Takes back attempts that wait at the runtime for a slot and rank below this place: lowest first, so many at most. Returns how
+    /// many.
+    fn recall_behind(&mut self, rank: Rank, most: usize, plan: &mut Plan) -> usize {
+        let behind: Vec<Slot> = self
+            .prefetched
+            .range((std::ops::Bound::Excluded(rank), std::ops::Bound::Unbounded))
+            .rev()
+            .take(most)
+            .map(|(.., slot)| *slot)
+            .collect();
+        for slot in &behind {
+            let task = self.reference(*slot);
+            self.recall(task.uid);
+            plan.decisions.push(Decision::Recall { task });
+        }
+        behind.len()
     }
 
     /// Writes down what a task waits for, unless it says so already.
@@ -412,6 +460,7 @@ impl Board {
         let rank = (Reverse(effective), entry.uid, slot);
         let before = hold.as_ref().map(|_| self.offered.range(..rank).count() as u64);
         let (state, message) = match (&hold, entry.phase) {
+            (Some(hold), Phase::Prefetched(shown)) => (shown, hold.message()),
             (Some(hold), _) => (hold.state(), hold.message()),
             (None, Phase::Running) => (State::Running, "its attempt runs".to_owned()),
             (None, _) => (State::Pending, "its attempt is being started".to_owned()),
@@ -434,6 +483,8 @@ impl Board {
         let entry = self.entry(slot)?;
         match entry.phase {
             Phase::Chosen | Phase::Pending | Phase::Running => return None,
+            // It is handed over, and waits for a slot all the same.
+            Phase::Prefetched(_) => return Some(Hold::Capacity(Lack { slots: true, ..Lack::default() })),
             Phase::Resting(until) if until > now => return Some(Hold::Rest { until }),
             Phase::Unfit => return Some(Hold::NeverFits),
             Phase::Resting(_) | Phase::Waiting(_) => {}

@@ -5,9 +5,10 @@
 
 use muster_types::attempt::{Cause, ContainerEnding, Ending, Handle};
 use muster_types::task::RetryOn;
-use muster_types::task_status::{Attachment, Attempt, RecordKind, Stopping, WaitingFor};
+use muster_types::task_status::{Attachment, Attempt, FIRST_ATTEMPT, RecordKind, Stopping, WaitingFor};
 use muster_types::{Millis, State, Task, TaskStatus, Timestamp};
 
+use crate::brief::has_attempt;
 use crate::lifecycle::{Event, Refused, transition};
 use crate::plan::{Hold, Lent, TaskRef};
 use crate::reconcile::await_original;
@@ -57,7 +58,38 @@ pub fn highest_attempt(status: &TaskStatus) -> u32 {
     status.attempts.iter().map(|attempt| attempt.number).max().unwrap_or(0).max(status.attempt)
 }
 
-/// A new attempt is about to be made: the intent that is committed before anything is started.
+/// The first attempt is about to be handed to its executor ahead of a free slot: the intent that is committed before. The task stays
+/// where it is in its life until its program runs. Returns how often that was so.
+pub fn prefetch(task: &mut Task) -> Result<u32, Refused> {
+    let state = state_of(task);
+    transition(state, Event::Start)?;
+    if highest_attempt(&task.status) > 0 || task.status.prefetched || task.status.stopping.is_some() {
+        return Err(Refused::NotNow { state, event: Event::Start });
+    }
+    task.status.prefetched = true;
+    task.status.prefetches = task.status.prefetches.saturating_add(1);
+    Ok(task.status.prefetches)
+}
+
+/// The first attempt was taken back before its program ran: there was none. The task ends if that is what it was taken back for.
+pub fn observe_returned(task: &mut Task, handle: &Handle, now: Millis) -> Result<(), Ignored> {
+    if !is_prefetched(task, handle) {
+        return Err(Ignored::OldAttempt);
+    }
+    task.status.prefetched = false;
+    if task.status.stopping.is_some() {
+        return Ok(cancel(task, now)?);
+    }
+    Ok(())
+}
+
+/// True if this is the attempt of a task that waits at its executor.
+pub fn is_prefetched(task: &Task, handle: &Handle) -> bool {
+    task.status.prefetched && task.metadata.uid == handle.task && handle.attempt == FIRST_ATTEMPT
+}
+
+/// A new attempt is about to be made: the intent that is committed before anything is started. One that waited at its executor has
+/// begun: what it reported since is kept.
 pub fn begin_attempt(
     task: &mut Task,
     lent: Option<&Lent>,
@@ -71,9 +103,13 @@ pub fn begin_attempt(
     status.attempt = highest_attempt(status) + 1;
     status.rest_until = None;
     status.waiting_for = None;
-    status.stopping = None;
     status.terminated = None;
-    forget_report(status);
+    if status.prefetched {
+        (status.prefetched, status.prefetches) = (false, 0);
+    } else {
+        status.stopping = None;
+        forget_report(status);
+    }
     let handle = Handle { task: task.metadata.uid.clone(), attempt: status.attempt };
     if let Some(lent) = lent {
         let reason = format!("raised to {} by {}", lent.priority, lent.by.path);
@@ -271,7 +307,7 @@ pub fn request_stop(
     if let Some(before) = task.status.stopping.filter(|before| before.ends_task() || !why.ends_task()) {
         return Err(Refused::Stopping(before));
     }
-    let has_attempt = matches!(state, State::Pending | State::Running);
+    let has_attempt = has_attempt(task);
     if !has_attempt && !why.ends_task() {
         return Err(Refused::NotNow { state, event: Event::Return });
     }

@@ -188,6 +188,9 @@ pub fn render_attempt(order: &Order<'_>) -> Result<Launch, RenderError> {
         containers: containers.collect(),
         timeout: spec.timeout.map(Duration::from).filter(|timeout| !timeout.is_zero()),
         kill_timeout: spec.kill_timeout.map_or(order.kill_timeout, Duration::from),
+        // Its rank, and whether it waits for a slot, is known to whoever chose it.
+        priority: 0,
+        prefetch: 0,
         limits,
         pod,
         robot: None,

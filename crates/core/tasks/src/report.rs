@@ -166,12 +166,12 @@ fn check_open(status: &TaskStatus) -> Result<(), NotNow> {
     if state.is_terminal() {
         return Err(NotNow::Ended(state));
     }
-    if status.attempt == 0 { Err(NotNow::NoAttempt) } else { Ok(()) }
+    if status.current_attempt() == 0 { Err(NotNow::NoAttempt) } else { Ok(()) }
 }
 
 fn check_place(status: &TaskStatus, report: &Report) -> Result<(), Unfit> {
-    let latest = status.attempt;
-    let highest = highest_attempt(status);
+    let latest = status.current_attempt();
+    let highest = highest_attempt(status).max(latest);
     let reported = report.attempt.unwrap_or(latest);
     if reported > highest {
         let why = format!("attempt {reported} has not begun; the latest is {highest}");
@@ -244,7 +244,7 @@ fn add(status: &mut TaskStatus, report: &Report) {
         }
     }
     if let Some(sequence) = report.sequence {
-        status.report_sequence = Some(ReportSequence { attempt: status.attempt, sequence });
+        status.report_sequence = Some(ReportSequence { attempt: status.current_attempt(), sequence });
     }
 }
 

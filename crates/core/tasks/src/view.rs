@@ -7,6 +7,8 @@ use muster_types::placement::Demand;
 use muster_types::task::Runtime;
 use muster_types::{State, Task, TaskSpec, TaskStatus, Timestamp};
 
+use crate::progress::highest_attempt;
+
 /// A task as the board sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskView {
@@ -38,6 +40,10 @@ pub struct TaskView {
     pub preempt_exempt: bool,
     /// Its attempt was told to end.
     pub stopping: bool,
+    /// Its first attempt waits at the executor ahead of a free slot.
+    pub prefetched: bool,
+    /// It has had no attempt yet.
+    pub is_first: bool,
     /// It rests until then, in seconds, because it was preempted or must be tried again later.
     pub rest_until: i64,
     /// What it asks of a robot, if it runs on one.
@@ -76,6 +82,8 @@ impl TaskView {
             preempt_enabled: spec.policy.preempt_enabled,
             preempt_exempt: spec.policy.preempt_exempt,
             stopping: task.status.stopping.is_some(),
+            prefetched: task.status.prefetched,
+            is_first: highest_attempt(&task.status) == 0,
             rest_until: task.status.rest_until.map_or(0, Timestamp::as_second),
             demand: demand_of(task),
             robot: robot_of(task),

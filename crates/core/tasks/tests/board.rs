@@ -1,9 +1,9 @@
 //! The rules of the queue as stories: a board in a small language, and what a pass decides.
 //!
 //! Lines: `now N`, `room slots=N [memory=N] [cpu=N]`, `kind NAME [priority=N] [needs=A,B] [strict]`,
-//! `ahead N`, `guard quota=N|unschedulable|none`, `stuck NAME [slots] [memory]`, `placed NAME`,
-//! `task NAME [kind=] [subject=] [prio=] [memory=] [isolated] [preempt] [exempt] [rest=]`, `state NAME STATE`, `gone NAME`,
-//! `plan`, `why NAME`. Lines that start with `>` are what the board is expected to answer.
+//! `prefetch N`, `guard quota=N|unschedulable|none`, `stuck NAME [slots] [memory]`, `placed NAME`,
+//! `task NAME [kind=] [subject=] [prio=] [memory=] [isolated] [preempt] [exempt] [rest=]`, `state NAME STATE`, `returned NAME`,
+//! `gone NAME`, `plan`, `why NAME`. Lines that start with `>` are what the board is expected to answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -114,6 +114,8 @@ impl Story {
                     preempt_enabled: flag("preempt"),
                     preempt_exempt: flag("exempt"),
                     stopping: false,
+                    prefetched: false,
+                    is_first: true,
                     rest_until: number("rest").unwrap_or(0),
                     demand: None,
                     robot: None,
@@ -126,11 +128,17 @@ impl Story {
                 let task = self.tasks.get_mut(rest[0]).expect("a task");
                 task.state = rest[1].parse().expect("a state");
                 task.since = self.now;
+                (task.prefetched, task.is_first) = (false, false);
                 self.board.observe(task);
             }
-            "ahead" => {
-                let ahead = rest[0].parse().expect("a number");
-                self.board.set_ahead(muster_types::task::Runtime::Process, ahead);
+            "returned" => {
+                let task = self.tasks.get_mut(rest[0]).expect("a task");
+                task.prefetched = false;
+                self.board.observe(task);
+            }
+            "prefetch" => {
+                let prefetch = rest[0].parse().expect("a number");
+                self.board.set_prefetch(muster_types::task::Runtime::Process, prefetch);
             }
             "guard" => {
                 let quota = number("quota").map(|most| (Guard::Quota, u32::try_from(most).expect("a limit")));
@@ -173,10 +181,15 @@ impl Story {
     /// What was decided is what the tasks say from then on.
     fn remember(&mut self, plan: &Plan) {
         for decision in &plan.decisions {
+            if let Decision::Start { task, prefetch: true, .. } = decision {
+                let known = self.tasks.values_mut().find(|known| known.uid == task.uid).expect("a task");
+                known.prefetched = true;
+                continue;
+            }
             let (task, state) = match decision {
                 Decision::Start { task, .. } => (task, State::Pending),
                 Decision::Hold { task, hold } => (task, hold.state()),
-                Decision::Preempt { .. } => continue,
+                Decision::Preempt { .. } | Decision::Recall { .. } => continue,
             };
             let task = self.tasks.values_mut().find(|known| known.uid == task.uid).expect("a task");
             task.state = state;
@@ -190,6 +203,8 @@ fn describe(plan: &Plan) -> Vec<String> {
         .decisions
         .iter()
         .map(|decision| match decision {
+            Decision::Start { task, prefetch: true, .. } => format!("prefetch {}", name(&task.path)),
+            Decision::Recall { task } => format!("recall {}", name(&task.path)),
             Decision::Start { task, lent: None, .. } => format!("start {}", name(&task.path)),
             Decision::Start { task, lent: Some(lent), .. } => {
                 format!("start {} raised to {} by {}", name(&task.path), lent.priority, name(&lent.by.path))
@@ -673,20 +688,166 @@ fn a_dependency_that_failed_and_was_deleted_holds_back_nobody() {
 }
 
 #[test]
-fn intents_ahead_of_a_free_slot_are_bounded_and_count_what_they_need() {
+fn attempts_wait_at_the_runtime_only_if_nothing_but_order_and_slots_holds_them_back() {
     play(
         "room slots=1 memory=10
-         ahead 1
-         task a memory=4
+         prefetch 9
+         task a
+         task b
+         task c subject=app
+         task d
+         plan
+         > start a
+         > prefetch b
+         > hold c Capacity",
+    );
+    play(
+        "room slots=1 memory=10
+         prefetch 9
+         task a
          task b memory=4
          task c
          plan
          > start a
+         > hold b Capacity",
+    );
+}
+
+#[test]
+fn a_slot_that_is_surely_free_is_no_prefetch() {
+    play(
+        "room slots=2
+         prefetch 1
+         task a
+         plan
+         > start a
+         task b
+         task c
+         task d
+         plan
          > start b
-         > hold c Capacity
+         > prefetch c
+         > hold d Capacity
          state a Succeeded
          plan
-         > start c",
+         state c Running
+         plan
+         > prefetch d",
+    );
+}
+
+#[test]
+fn a_higher_one_gets_the_place_of_the_lowest_that_waits_at_the_runtime() {
+    play(
+        "room slots=1
+         prefetch 2
+         task a
+         task b prio=1
+         task c
+         plan
+         > start b
+         > prefetch a
+         > prefetch c
+         task high prio=9
+         plan
+         > recall c
+         > prefetch high
+         task higher prio=10
+         plan
+         > recall a
+         > prefetch higher
+         task last
+         plan
+         > hold last Capacity
+         returned c
+         returned a
+         plan
+         > hold a Capacity",
+    );
+}
+
+#[test]
+fn all_that_rank_lower_are_taken_back_for_one_that_must_have_the_slot_itself() {
+    play(
+        "room slots=1
+         prefetch 4
+         task a
+         task b
+         task c
+         task above prio=50
+         plan
+         > start above
+         > prefetch a
+         > prefetch b
+         > prefetch c
+         task first subject=app prio=9
+         plan
+         > recall c
+         > recall b
+         > recall a
+         > hold first Capacity
+         returned a
+         returned b
+         returned c
+         plan
+         state above Succeeded
+         plan
+         > start first
+         > prefetch a
+         > prefetch b
+         > prefetch c",
+    );
+}
+
+#[test]
+fn an_isolated_task_takes_back_what_waits_at_the_runtime_behind_it() {
+    play(
+        "room slots=1
+         prefetch 4
+         task a
+         task b
+         task top prio=5
+         plan
+         > start top
+         > prefetch a
+         > prefetch b
+         task alone prio=2 isolated
+         plan
+         > recall b
+         > recall a
+         > hold alone Isolated
+         returned a
+         returned b
+         state top Succeeded
+         plan
+         > start alone
+         > hold a Isolation
+         > hold b Isolation",
+    );
+}
+
+#[test]
+fn nothing_waits_at_the_runtime_twice_for_one_place() {
+    play(
+        "room slots=1
+         prefetch 1
+         task a
+         task b
+         plan
+         > start a
+         > prefetch b
+         prefetch 0
+         task high prio=9
+         plan
+         > recall b
+         > hold high Capacity
+         plan
+         returned b
+         plan
+         state a Succeeded
+         plan
+         > start high
+         > hold b Capacity",
     );
 }
 

@@ -102,6 +102,8 @@ impl World {
                     preempt_enabled: preempt,
                     preempt_exempt: false,
                     stopping: false,
+                    prefetched: false,
+                    is_first: true,
                     rest_until: 0,
                     demand: None,
                     robot: None,
@@ -128,7 +130,7 @@ impl World {
             Step::Resize { slots, memory, ahead } => {
                 let capacity = Capacity { slots, cpu_millis: None, memory: Some(memory) };
                 self.board.set_capacity(Runtime::Process, capacity);
-                self.board.set_ahead(Runtime::Process, ahead);
+                self.board.set_prefetch(Runtime::Process, ahead);
                 self.resized = true;
             }
             Step::Kinds { turned } => {
@@ -154,6 +156,22 @@ impl World {
     fn carry_out(&mut self, decision: &Decision) {
         let now = self.now;
         match decision {
+            Decision::Start { task, prefetch: true, .. } => {
+                let task = self.tasks.get_mut(&task.uid).expect("only known tasks are prefetched");
+                assert!(task.is_first && !task.prefetched && task.rest_until <= now, "{}", task.path);
+                task.prefetched = true;
+                self.board.observe(task);
+            }
+            Decision::Recall { task } => {
+                // Its executor gives it back, or had started it.
+                let task = self.tasks.get_mut(&task.uid).expect("only known tasks are taken back");
+                assert!(task.prefetched, "{} is taken back", task.path);
+                task.prefetched = false;
+                if task.uid % 3 == 0 {
+                    (task.state, task.since, task.is_first) = (State::Running, now, false);
+                }
+                self.board.observe(task);
+            }
             Decision::Start { task, .. } => {
                 let task = self.tasks.get_mut(&task.uid).expect("only known tasks start");
                 assert!(

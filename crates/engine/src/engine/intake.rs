@@ -46,6 +46,10 @@ impl Intake for Engine {
             return;
         }
         self.admit(&brief);
+        if brief.view.prefetched {
+            // Its rank, or what it runs, may be another now.
+            self.recall(brief.view.uid);
+        }
         if is_submitted(change, &brief) {
             self.asked.insert(brief.view.path);
         }

@@ -16,6 +16,7 @@ use muster_tasks::view::{TaskView, parse_uid, state_of};
 use muster_types::task::Runtime;
 use muster_types::{State, Task};
 
+use super::prefetched::never_ran;
 use super::{Engine, STARTED_PATIENCE, give_up_original, stop_copy};
 use crate::edits::{Action, Edit, Edits};
 
@@ -68,19 +69,21 @@ impl Engine {
                 }
                 continue;
             };
-            let task = &mut edit.task;
-            let rules = &self.settings.queue;
-            let is_original = reconcile::original_of(task).as_ref() == Some(handle);
+            let is_original = reconcile::original_of(&edit.task).as_ref() == Some(handle);
             let outcome = if is_original {
                 self.apply_return(edit, fact, now)
             } else {
-                apply_news(task, fact, rules, now)
+                self.begin_prefetched(edit, fact)
+                    .map_err(Ignored::from)
+                    .and_then(|()| apply_news(&mut edit.task, fact, &self.settings.queue, now))
             };
             let mut succeeded = false;
             match outcome {
                 Ok(()) => {
                     let is_awaited = reconcile::original_of(&edit.task).as_ref() == Some(handle);
-                    if is_end && !is_awaited && !matches!(fact.what, Observation::Blocked { .. }) {
+                    let left_something =
+                        !never_ran(&fact.what) && !matches!(fact.what, Observation::Blocked { .. });
+                    if is_end && !is_awaited && left_something {
                         succeeded = state_of(&edit.task) == State::Succeeded;
                         let seconds = retention(&edit.task, succeeded, &self.settings.reap);
                         edit.actions.push(Action::Keep(handle.clone(), seconds));
@@ -164,7 +167,10 @@ impl Engine {
                 self.guard.observe_blocked(self.board.taken(Runtime::Pod).saturating_sub(1), second);
             }
             Observation::Waiting { .. } | Observation::Started => self.guard.observe_settled(&fact.handle),
-            Observation::StartFailed { .. } | Observation::Ended(_) | Observation::Lost { .. } => {
+            Observation::Returned { .. }
+            | Observation::StartFailed { .. }
+            | Observation::Ended(_)
+            | Observation::Lost { .. } => {
                 self.guard.observe_ended(&fact.handle, second);
             }
         }
@@ -178,6 +184,14 @@ impl Engine {
 fn apply_news(task: &mut Task, fact: &Fact, rules: &Settings, now: Millis) -> Result<(), Ignored> {
     let handle = &fact.handle;
     match &fact.what {
+        Observation::Returned { prefetch } if *prefetch == task.status.prefetches => {
+            progress::observe_returned(task, handle, now)
+        }
+        Observation::Returned { .. } => Err(Ignored::OldAttempt),
+        // It was stopped while it waited for a slot.
+        what if never_ran(what) && progress::is_prefetched(task, handle) => {
+            progress::observe_returned(task, handle, now)
+        }
         Observation::Started => progress::observe_started(task, handle, now),
         Observation::Ended(ending) => progress::observe_ended(task, handle, ending, rules, now),
         Observation::Lost { reason, message } => {
@@ -200,6 +214,7 @@ pub(super) fn ends(what: &Observation) -> bool {
     match what {
         Observation::Created | Observation::Waiting { .. } | Observation::Started => false,
         Observation::Blocked { .. }
+        | Observation::Returned { .. }
         | Observation::StartFailed { .. }
         | Observation::Ended(_)
         | Observation::Lost { .. } => true,

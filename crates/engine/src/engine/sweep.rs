@@ -140,7 +140,7 @@ impl Engine {
     /// What an attempt of a former process left is kept as long as that of any other.
     fn keep_left(&mut self, task: &Task, handle: Handle, now: Millis) {
         let is_awaited = original_of(task).as_ref() == Some(&handle);
-        if is_awaited || has_attempt(task) && task.status.attempt == handle.attempt {
+        if is_awaited || has_attempt(task) && task.status.current_attempt() == handle.attempt {
             return;
         }
         let attempt = task.status.attempts.iter().find(|attempt| attempt.number == handle.attempt);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use muster_engine::engine::{Engine, Outside};
 use muster_engine::files::{Files, Keeper};
-use muster_engine::settings::{Ahead, Mint, Settings};
+use muster_engine::settings::{Mint, Prefetch, Settings};
 use muster_ports::blobs::{Blobs, MemoryBlobs};
 use muster_ports::clock::{Clock, ManualClock};
 use muster_ports::runtime::{Cause, Ending, Fact, FilesError, Handle, Launch, Observation, Runtime};
@@ -256,7 +256,7 @@ fn open(disk: &Disk, clock: &ManualClock, runtime: &Arc<Recorder>, slots: u32) -
         pods: None,
         robots: None,
         processes: Capacity { slots, cpu_millis: None, memory: None },
-        ahead: Ahead::Fixed(0),
+        prefetch: Prefetch::Fixed(0),
         only_since: None,
         url: "http://127.0.0.1".into(),
         work_root: "/work".into(),

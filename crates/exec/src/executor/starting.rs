@@ -44,7 +44,18 @@ impl Executor {
 
     fn try_start(&mut self, launch: Launch) -> Result<(), Refusal> {
         check(&launch).map_err(Refusal::Failed)?;
-        let Launch { handle, containers, timeout, kill_timeout, limits, pod: _, robot, image } = launch;
+        let Launch {
+            handle,
+            containers,
+            timeout,
+            kill_timeout,
+            priority: _,
+            prefetch: _,
+            limits,
+            pod: _,
+            robot,
+            image,
+        } = launch;
         let user = robot.as_ref().map(|robot| robot.user.clone()).filter(|user| !user.is_empty());
         let account = match &image {
             // Users of an image are its own.

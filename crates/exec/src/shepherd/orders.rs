@@ -17,6 +17,8 @@ pub enum Command {
     Start(Launch),
     /// Say what became of an attempt that was asked for in an earlier life.
     TakeUp(Handle),
+    /// Give an attempt back that has not started.
+    Recall(Handle),
     /// End an attempt.
     Stop {
         /// Which one.

@@ -71,6 +71,8 @@ fn free(number: u32) -> TaskView {
         preempt_enabled: false,
         preempt_exempt: false,
         stopping: false,
+        prefetched: false,
+        is_first: true,
         rest_until: 0,
         demand: None,
         robot: None,
@@ -106,7 +108,7 @@ fn placements(make: fn(u32) -> TaskView) -> (usize, Duration) {
         took += started.elapsed();
         let starts = plan.decisions.iter().filter_map(|decision| match decision {
             Decision::Start { task, .. } => Some(task.uid),
-            Decision::Hold { .. } | Decision::Preempt { .. } => None,
+            Decision::Hold { .. } | Decision::Preempt { .. } | Decision::Recall { .. } => None,
         });
         for uid in starts.collect::<Vec<_>>() {
             count += 1;
@@ -143,7 +145,7 @@ fn preemptions() -> (usize, Duration) {
                     board.forget(task.uid);
                 }
                 Decision::Start { .. } => count += 1,
-                Decision::Hold { .. } => {}
+                Decision::Hold { .. } | Decision::Recall { .. } => {}
             }
         }
         if plan.decisions.is_empty() {

@@ -112,9 +112,10 @@ fn show(call: &PartCall, task: &Task) -> Value {
         "activity": status.activity,
         "errors": reported_errors(status).collect::<Vec<_>>(),
     });
-    let sequence = status.report_sequence.filter(|last| last.attempt == status.attempt);
+    let attempt = status.current_attempt();
+    let sequence = status.report_sequence.filter(|last| last.attempt == attempt);
     for (field, value) in [
-        ("attempt", (status.attempt > 0).then(|| json!(status.attempt))),
+        ("attempt", (attempt > 0).then(|| json!(attempt))),
         ("sequence", sequence.map(|last| json!(last.sequence))),
         ("total", status.total.map(Value::from)),
         ("completed", status.completed.map(Value::from)),

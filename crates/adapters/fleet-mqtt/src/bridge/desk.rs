@@ -293,6 +293,7 @@ impl Desk {
         let ends = match what {
             Observation::Created | Observation::Waiting { .. } | Observation::Started => false,
             Observation::Blocked { .. }
+            | Observation::Returned { .. }
             | Observation::StartFailed { .. }
             | Observation::Ended(_)
             | Observation::Lost { .. } => true,

@@ -200,6 +200,8 @@ pub fn launch(robot: &str, attempt: u32) -> Launch {
         }],
         timeout: None,
         kill_timeout: Duration::from_secs(1),
+        priority: 0,
+        prefetch: 0,
         limits: Limits::default(),
         pod: None,
         robot: Some(Box::new(RobotLaunch {

@@ -133,6 +133,8 @@ pub fn launch(task: &str, scripts: &[(&str, &str)]) -> Launch {
         containers: scripts.iter().map(container).collect(),
         timeout: None,
         kill_timeout: LONG,
+        priority: 0,
+        prefetch: 0,
         limits: Limits::default(),
         pod: None,
         robot: None,

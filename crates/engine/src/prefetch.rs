@@ -1,0 +1,158 @@
+//! How many attempts wait at the runtime for a slot.
+//!
+//! A commit takes about as long as a short program. If the next attempt were committed only when a slot is free, slots
+//! would stand empty most of the time; so as many wait at the runtime as end while a commit is under way. They are on loan: each
+//! is taken back when a task of higher rank needs its place, when its task is changed, and when it has waited for [`PATIENCE`].
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use muster_ports::clock::Millis;
+use muster_ports::runtime::{Fact, Handle, Observation};
+
+/// What a rest, a commit and the way to the runtime and back may take, in milliseconds.
+const ROUND_TRIP: i64 = 32;
+/// How long an attempt waits at the runtime before it is taken back, in milliseconds.
+pub const PATIENCE: i64 = 50;
+/// Weight of one attempt in the average.
+const WEIGHT: f64 = 0.1;
+/// Longest rest, in milliseconds.
+const REST: f64 = 5.0;
+/// Most attempts that wait for one slot.
+const MOST: f64 = 32.0;
+
+/// Follows how long attempts take.
+#[derive(Debug, Default)]
+pub struct Pace {
+    /// Attempts that have not ended: since when, and whether it is as a process.
+    begun: BTreeMap<Handle, (Millis, bool)>,
+    /// Average time of a process, in milliseconds.
+    average: Option<f64>,
+    /// Attempts waited for too long: none is handed over before one has ended.
+    is_slow: bool,
+}
+
+impl Pace {
+    /// When an attempt that has not ended began.
+    pub fn begun(&self, handle: &Handle) -> Option<Millis> {
+        self.begun.get(handle).map(|(begun, _)| *begun)
+    }
+
+    /// Takes in what happened to an attempt, as a process or elsewhere.
+    #[allow(clippy::cast_precision_loss, reason = "an average of milliseconds")]
+    pub fn observe(&mut self, fact: &Fact, is_process: bool) {
+        match &fact.what {
+            Observation::Started => drop(self.begun.insert(fact.handle.clone(), (fact.at, is_process))),
+            Observation::Ended(_) => {
+                let Some((begun, true)) = self.begun.remove(&fact.handle) else { return };
+                let took = (fact.at.0 - begun.0).max(0) as f64;
+                let average = self.average.unwrap_or(took);
+                self.average = Some(average + WEIGHT * (took - average));
+                self.is_slow = false;
+            }
+            Observation::StartFailed { .. } | Observation::Lost { .. } | Observation::Blocked { .. } => {
+                self.begun.remove(&fact.handle);
+            }
+            Observation::Created | Observation::Returned { .. } | Observation::Waiting { .. } => {}
+        }
+    }
+
+    /// An attempt waited for longer than [`PATIENCE`].
+    pub fn observe_wait(&mut self) {
+        self.is_slow = true;
+    }
+
+    /// How many may wait at a runtime with this many slots. Slots whose attempt has run for longer than a round trip do not count:
+    /// nobody knows when they are free.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small and not negative")]
+    #[allow(clippy::cast_precision_loss, reason = "milliseconds of a round trip")]
+    pub fn prefetch(&self, slots: u32, now: Millis) -> u32 {
+        let Some(average) = self.average.filter(|_| !self.is_slow) else { return 0 };
+        let long =
+            self.begun.values().filter(|(begun, is_process)| *is_process && now.0 - begun.0 > ROUND_TRIP);
+        let long = long.count();
+        let turning = slots.saturating_sub(u32::try_from(long).unwrap_or(u32::MAX));
+        let each = (ROUND_TRIP as f64 / average.max(1.0)).min(MOST);
+        (f64::from(turning) * each) as u32
+    }
+
+    /// How long a runtime with these slots does without news while so many attempts wait at it. What happens meanwhile is
+    /// dealt with and written at once, and half of what waits is left when the rest is over.
+    pub fn rest(&self, slots: u32, waiting: u32) -> Duration {
+        let each = self.average.map_or(0.0, |average| average.max(1.0));
+        let supply = each * f64::from(waiting) / f64::from(slots.max(1));
+        // Timers know no less than a millisecond.
+        let rest = if supply < 2.0 { 0.0 } else { (supply / 2.0).min(REST) };
+        Duration::from_secs_f64(rest / 1000.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_ports::runtime::{Cause, Ending};
+
+    use super::*;
+
+    const LATER: Millis = Millis(1_000_000);
+
+    fn pace(took: i64) -> Pace {
+        let mut pace = Pace::default();
+        for number in 0..50 {
+            let handle = Handle { task: "t".into(), attempt: number };
+            let start = i64::from(number) * 10_000;
+            pace.observe(
+                &Fact { handle: handle.clone(), at: Millis(start), what: Observation::Started },
+                true,
+            );
+            let at = Millis(start + took);
+            let ending = Ending::without_containers(Cause::Itself, at);
+            pace.observe(&Fact { handle, at, what: Observation::Ended(ending) }, true);
+        }
+        pace
+    }
+
+    #[test]
+    fn short_attempts_are_prefetched() {
+        assert_eq!(pace(1).prefetch(2, LATER), 64);
+        assert_eq!(pace(0).prefetch(2, LATER), 64);
+        assert_eq!(pace(5).prefetch(2, LATER), 12);
+    }
+
+    #[test]
+    fn the_engine_rests_only_while_enough_waits_at_the_runtime() {
+        assert_eq!(pace(1).rest(2, 50), Duration::from_millis(5));
+        assert_eq!(pace(1).rest(2, 8), Duration::from_millis(2));
+        assert_eq!(pace(1).rest(2, 3), Duration::ZERO);
+        assert_eq!(pace(1).rest(2, 0), Duration::ZERO);
+        assert_eq!(Pace::default().rest(2, 50), Duration::ZERO);
+        assert_eq!(pace(200).rest(0, 1), Duration::from_millis(5));
+    }
+
+    #[test]
+    fn long_ones_never_are() {
+        assert_eq!(pace(200).prefetch(2, LATER), 0);
+        assert_eq!(Pace::default().prefetch(64, LATER), 0);
+    }
+
+    #[test]
+    fn slots_that_have_not_turned_for_a_while_do_not_count() {
+        let mut pace = pace(1);
+        let handle = Handle { task: "long".into(), attempt: 1 };
+        pace.observe(&Fact { handle, at: LATER, what: Observation::Started }, true);
+        assert_eq!(pace.prefetch(2, Millis(LATER.0 + 10)), 64);
+        assert_eq!(pace.prefetch(2, Millis(LATER.0 + 40)), 32);
+        assert_eq!(pace.prefetch(1, Millis(LATER.0 + 40)), 0);
+    }
+
+    #[test]
+    fn after_a_wait_that_was_too_long_nothing_is_prefetched_before_an_attempt_ended() {
+        let mut pace = pace(1);
+        pace.observe_wait();
+        assert_eq!(pace.prefetch(2, LATER), 0);
+        let handle = Handle { task: "t".into(), attempt: 1 };
+        pace.observe(&Fact { handle: handle.clone(), at: LATER, what: Observation::Started }, true);
+        let ending = Ending::without_containers(Cause::Itself, LATER);
+        pace.observe(&Fact { handle, at: LATER, what: Observation::Ended(ending) }, true);
+        assert_eq!(pace.prefetch(2, LATER), 64);
+    }
+}
