@@ -60,6 +60,33 @@ fn a_task_runs_and_succeeds_and_its_log_is_kept() {
 }
 
 #[test]
+fn a_task_of_high_priority_starts_with_the_next_free_slot_after_many_short_ones_and_before_slow_ones() {
+    let world = World::new();
+    let order = world.server.data().join("order");
+    let noting = |name: &str, nap: &str| shell(&format!("echo {name} >> {}; sleep {nap}", order.display()));
+    // Short ones teach the server that slots turn fast; then slow ones come.
+    for number in 0..300 {
+        world.create(&format!("short-{number}"), &json!({ "container": { "command": ["true"] } }));
+    }
+    for number in 0..30 {
+        world.create(&format!("slow-{number}"), &noting("slow", "1"));
+    }
+    let started = || std::fs::read_to_string(&order).unwrap_or_default().lines().count();
+    wait_for("slow ones run", SOON, || started() >= 2);
+    let mut urgent = noting("urgent", "0");
+    urgent["priority"] = json!(1000);
+    world.create("urgent", &urgent);
+    let before = started();
+    world.wait_for_state("urgent", "Succeeded");
+    let lines = std::fs::read_to_string(&order).expect("they wrote");
+    let place = lines.lines().position(|line| line == "urgent").expect("it ran");
+    // Each of the two slots may have been given away while it was made.
+    assert!(place <= before + 2, "{place} started before it, {before} of them before it was made");
+    let late = world.task("slow-29");
+    assert_eq!(late["status"].get("attempts"), None, "{late}");
+}
+
+#[test]
 fn a_task_that_exits_with_a_code_fails_and_says_so() {
     let world = World::new();
     world.create("seven", &shell("exit 7"));

@@ -1,5 +1,7 @@
 //! An engine on fakes, and a test that tells it what happens: names of tasks in, states of tasks out.
 
+#![allow(dead_code, reason = "each test uses its own part of it")]
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,15 +62,25 @@ impl Log for Disk {
     }
 }
 
-/// Remembers what it was told to end.
+/// Remembers what it was told to end, what it was handed, and what it was asked to give back.
 #[derive(Default)]
-struct Recorder(Mutex<Vec<Handle>>);
+struct Recorder {
+    stopped: Mutex<Vec<Handle>>,
+    handed: Mutex<Vec<Launch>>,
+    recalled: Mutex<Vec<Handle>>,
+}
 
 impl Runtime for Recorder {
-    fn start(&self, _launch: Launch) {}
+    fn start(&self, launch: Launch) {
+        self.handed.lock().push(launch);
+    }
+
+    fn recall(&self, handle: &Handle) {
+        self.recalled.lock().push(handle.clone());
+    }
 
     fn stop(&self, handle: &Handle, _grace: Duration) {
-        self.0.lock().push(handle.clone());
+        self.stopped.lock().push(handle.clone());
     }
 
     fn keep_logs(&self, _handle: &Handle, _blobs: &dyn Blobs) -> Result<(), FilesError> {
@@ -92,6 +104,7 @@ pub struct Queue {
     runtime: Arc<Recorder>,
     engine: Engine,
     slots: u32,
+    prefetch: u32,
     made: u32,
     /// Names of all tasks ever made, by uid, and the uid that had a name last.
     names: BTreeMap<String, String>,
@@ -101,17 +114,22 @@ pub struct Queue {
 impl Queue {
     /// A server that runs so many processes at once.
     pub fn with_slots(slots: u32) -> Self {
+        Self::with_prefetch(slots, 0)
+    }
+
+    /// The same, and so many attempts may wait for a slot.
+    pub fn with_prefetch(slots: u32, prefetch: u32) -> Self {
         let clock = ManualClock::default();
         clock.advance(1_800_000_000_000);
         let (disk, runtime) = (Disk::default(), Arc::new(Recorder::default()));
-        let (store, engine) = open(&disk, &clock, &runtime, slots);
+        let (store, engine) = open(&disk, &clock, &runtime, slots, prefetch);
         let (names, uids) = (BTreeMap::new(), BTreeMap::new());
-        Self { clock, disk, store, runtime, engine, slots, made: 0, names, uids }
+        Self { clock, disk, store, runtime, engine, slots, prefetch, made: 0, names, uids }
     }
 
     /// The server is killed and started again; processes end with it.
     pub fn restart(&mut self) {
-        (self.store, self.engine) = open(&self.disk, &self.clock, &self.runtime, self.slots);
+        (self.store, self.engine) = open(&self.disk, &self.clock, &self.runtime, self.slots, self.prefetch);
     }
 
     pub fn now(&self) -> Timestamp {
@@ -124,7 +142,12 @@ impl Queue {
 
     /// One cycle, some time after the last.
     pub async fn step(&mut self) {
-        self.clock.advance(100);
+        self.step_after(100).await;
+    }
+
+    /// One cycle, so many milliseconds after the last.
+    pub async fn step_after(&mut self, millis: i64) {
+        self.clock.advance(millis);
         self.engine.step().await.expect("the store is open");
     }
 
@@ -192,7 +215,7 @@ impl Queue {
 
     /// News of the attempt of a task, which may be deleted.
     pub fn report(&mut self, name: &str, what: Observation) {
-        let attempt = self.read(name).map_or(1, |(_, task)| task.status.attempt);
+        let attempt = self.read(name).map_or(1, |(_, task)| task.status.current_attempt());
         let handle = Handle { task: self.uids[name].clone(), attempt };
         self.engine.report(Fact { handle, at: self.clock.now(), what });
     }
@@ -212,8 +235,20 @@ impl Queue {
 
     /// Tasks whose attempt was told to end since the last call.
     pub fn take_stopped(&mut self) -> Vec<String> {
-        let stopped = std::mem::take(&mut *self.runtime.0.lock());
+        let stopped = std::mem::take(&mut *self.runtime.stopped.lock());
         stopped.into_iter().map(|handle| self.names[&handle.task].clone()).collect()
+    }
+
+    /// Tasks whose attempt was handed over since the last call.
+    pub fn take_handed(&mut self) -> Vec<String> {
+        let handed = std::mem::take(&mut *self.runtime.handed.lock());
+        handed.into_iter().map(|launch| self.names[&launch.handle.task].clone()).collect()
+    }
+
+    /// Tasks whose attempt was asked for again since the last call.
+    pub fn take_recalled(&mut self) -> Vec<String> {
+        let recalled = std::mem::take(&mut *self.runtime.recalled.lock());
+        recalled.into_iter().map(|handle| self.names[&handle.task].clone()).collect()
     }
 
     pub fn fill_disk(&self, full: bool) {
@@ -247,7 +282,13 @@ fn key(name: &str) -> Key {
     Key::new(&ResourceName::new("tasks.muster.dev"), "d", name)
 }
 
-fn open(disk: &Disk, clock: &ManualClock, runtime: &Arc<Recorder>, slots: u32) -> (Store, Engine) {
+fn open(
+    disk: &Disk,
+    clock: &ManualClock,
+    runtime: &Arc<Recorder>,
+    slots: u32,
+    prefetch: u32,
+) -> (Store, Engine) {
     let history = History { max_changes: HISTORY, ..History::default() };
     let store = Store::open_inline(disk.clone(), history, clock.clone()).expect("a store");
     let settings = Settings {
@@ -256,7 +297,7 @@ fn open(disk: &Disk, clock: &ManualClock, runtime: &Arc<Recorder>, slots: u32) -
         pods: None,
         robots: None,
         processes: Capacity { slots, cpu_millis: None, memory: None },
-        prefetch: Prefetch::Fixed(0),
+        prefetch: Prefetch::Fixed(prefetch),
         only_since: None,
         url: "http://127.0.0.1".into(),
         work_root: "/work".into(),

@@ -11,6 +11,7 @@ mod fan_out;
 mod fleet;
 mod kube_peer;
 mod limits;
+mod mixed;
 mod muster_peer;
 mod planner;
 mod plot;
@@ -33,6 +34,7 @@ const USAGE: &str = "usage: bench NAME [--quick] [--no-write]
 
   submit   durable creates, lists, watch fan-out, memory and start-up of the API server
   tasks    10 000 tasks of `true`, beside the bare limit, GNU parallel and HyperQueue
+  mixed    short and long tasks of random priorities: whether they start in order, and how soon
   dag      a fan-out of 10 000 and a chain of 1 000, beside HyperQueue
   schedules  100 000 schedules, 20 000 of them due in the same second
   pods     2 000 tasks as pods of a real API server, beside the cluster's own Job controller
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.first().map(String::as_str) {
         Some("submit") => submit::run(has("--quick"), !has("--no-write")),
         Some("tasks") => tasks::run(has("--quick"), !has("--no-write")),
+        Some("mixed") => mixed::run(has("--quick"), !has("--no-write")),
         Some("dag") => dag::run(has("--quick"), !has("--no-write")),
         Some("schedules") => schedules::run(has("--quick"), !has("--no-write")),
         Some("pods") => pods::run(has("--quick"), !has("--no-write")),
