@@ -215,8 +215,8 @@ impl Schedules {
     /// Runs that were made are known at once, so that their changes bring no news.
     fn follow_up(&mut self, made: Made) {
         let Some(entry) = self.entries.get_mut(&made.path) else { return };
-        for run in made.runs {
-            entry.active.insert(run.clone());
+        for (run, backfill) in made.runs {
+            entry.active.insert(run.clone(), backfill);
             self.runs.insert(run, Place { schedule: made.path.clone(), ended: None });
         }
     }

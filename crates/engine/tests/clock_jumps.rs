@@ -10,7 +10,7 @@ use muster_engine::schedules::Schedules;
 use muster_engine::settings::{Mint, Prefetch, Settings};
 use muster_fleet::liveness;
 use muster_ports::blobs::{Blobs, MemoryBlobs};
-use muster_ports::clock::{Clock as _, ManualClock};
+use muster_ports::clock::{Clock as _, ManualClock, Millis};
 use muster_ports::runtime::{Fact, FilesError, Handle, Launch, Observation, Runtime};
 use muster_ports::store::{Batch, Draft, History, Key, MemoryLog, Precondition, ResourceName, Store, Write};
 use muster_ports::telemetry::Telemetry;
@@ -167,6 +167,23 @@ async fn a_clock_that_jumps_lets_no_time_limit_of_a_task_pass_and_none_begin_ane
 }
 
 #[tokio::test]
+async fn a_task_that_rests_by_a_clock_that_was_years_ahead_rests_no_longer_than_it_was_to() {
+    let (world, runtime) = (World::new(), Arc::new(Obedient::default()));
+    let ahead = |seconds: i64| Millis(START + 3 * 365 * 24 * HOUR + seconds * 1000).to_timestamp();
+    let mut task = task(&world);
+    task["status"] = json!({"state": "Ready", "stateSince": ahead(0), "restUntil": ahead(60)});
+    world.put("tasks", "t", task).await;
+    let mut engine = world.engine(&runtime);
+    engine.step().await.expect("a step");
+    world.clock.advance(59_000);
+    engine.step().await.expect("a step");
+    assert_eq!(runtime.started.lock().len(), 0);
+    world.clock.advance(2_000);
+    engine.step().await.expect("a step");
+    assert_eq!(runtime.started.lock().len(), 1);
+}
+
+#[tokio::test]
 async fn a_clock_that_jumps_takes_no_robot_offline_and_keeps_none_online() {
     for jump in [2 * HOUR, -2 * HOUR] {
         let world = World::new();
@@ -196,7 +213,7 @@ async fn a_sign_of_life_counts_from_when_it_is_seen_though_the_server_that_heard
     let clock = Arc::new(world.clock.clone());
     let mut robots = Robots::new(world.store.clone(), clock, settings).expect("a loop");
     for _ in 0..5 {
-        let beat = muster_ports::clock::Millis(world.clock.now().0 - 2 * HOUR).to_timestamp();
+        let beat = Millis(world.clock.now().0 - 2 * HOUR).to_timestamp();
         let robot = json!({
             "kind": "Robot", "metadata": {"uid": "u"}, "spec": {},
             "status": {"phase": "Online", "lastHeartbeatTime": beat},

@@ -11,6 +11,7 @@ use crate::names::Names;
 use crate::object::{Object, Resource};
 use crate::schedule_status::ScheduleStatus;
 use crate::task_template::{EmbeddedMetadata, EmbeddedTask};
+use crate::timestamp::Timestamp;
 
 /// When work is made.
 pub type Schedule = Object<ScheduleSpec>;
@@ -50,6 +51,11 @@ pub struct ScheduleSpec {
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub triggers: Vec<Trigger>,
+    /// Times in the past whose runs are to be made, one backfill after the other, behind the regular runs and as the
+    /// concurrency allows.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub backfills: Vec<Backfill>,
     /// How many runs that succeeded are kept. Default: all, until their ttl is over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub successful_history_limit: Option<u32>,
@@ -130,6 +136,21 @@ pub struct EmbeddedJob {
     /// What the job does.
     #[serde(skip_serializing_if = "is_default", deserialize_with = "null_is_default")]
     pub spec: JobSpec,
+}
+
+/// Times in the past whose runs are to be made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Backfill {
+    /// What tells it from other backfills of the schedule.
+    pub name: String,
+    /// The first time.
+    pub from: Timestamp,
+    /// The time before which to end. Times that have not passed when the backfill begins are left to the schedule.
+    pub to: Timestamp,
+    /// How many of its runs may be active at once; more than 1 needs the concurrency Allow. Default: 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_active: Option<u32>,
 }
 
 /// Other work whose end makes a run.
@@ -224,6 +245,9 @@ mod tests {
                 "triggers": [
                     {"on": {"kind": "Job", "name": "build", "outcome": "Failed"}},
                     {"on": {"kind": "Task", "selector": {"a": "b"}, "outcome": "Completed"}},
+                ],
+                "backfills": [
+                    {"name": "b", "from": "2026-01-01T00:00:00Z", "to": "2026-02-01T00:00:00Z", "maxActive": 2},
                 ],
                 "successfulHistoryLimit": 3,
                 "failedHistoryLimit": 1,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::condition::Condition;
 use crate::metadata::{is_default, null_is_default};
+use crate::task_status::State;
 use crate::timestamp::Timestamp;
 
 /// What was observed of the schedule.
@@ -20,6 +21,13 @@ pub struct ScheduleStatus {
     /// The time of the next occurrence; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_scheduled_time: Option<Timestamp>,
+    /// Runs that ended last, the latest first, at most ten.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub recent_runs: Vec<RunResult>,
+    /// How many runs failed since one succeeded. Runs that were canceled do not count.
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_is_default")]
+    pub consecutive_failures: u64,
     /// When a run last succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_successful_time: Option<Timestamp>,
@@ -29,10 +37,13 @@ pub struct ScheduleStatus {
     /// Occurrences before this time are not made: the schedule was suspended, or had another timeSpec.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
+    /// Times are counted from here and not from creation, which lay ahead of the clock by more than a day.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counted_from: Option<Timestamp>,
     /// How many occurrences are still to come; absent if there is no end to them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remaining: Option<u64>,
-    /// How many occurrences were left out because they were outdated.
+    /// How many occurrences were left out because they were outdated, or passed while the schedule was suspended.
     #[serde(skip_serializing_if = "is_default", deserialize_with = "null_is_default")]
     pub dropped: u64,
     /// How many runs were made.
@@ -42,6 +53,10 @@ pub struct ScheduleStatus {
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub active: Vec<RunRef>,
+    /// How far the backfills of the spec are.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub backfills: Vec<BackfillStatus>,
     /// Work whose end made the latest runs, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
@@ -62,6 +77,37 @@ pub struct RunRef {
     pub kind: String,
     /// Its name.
     pub name: String,
+    /// Name of the backfill it was made for, if it was made for one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub backfill: String,
+}
+
+/// How a run of a schedule ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunResult {
+    /// Task or Job.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Succeeded, Failed or Canceled.
+    pub state: State,
+    /// When it ended.
+    pub at: Timestamp,
+}
+
+/// How far a backfill is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BackfillStatus {
+    /// Name of the backfill.
+    pub name: String,
+    /// The last time that can belong to it: later ones had not passed when it began.
+    pub until: Timestamp,
+    /// The next time; absent when all its runs were made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<Timestamp>,
+    /// How many runs it made. Runs that were there already are not among them.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub made: u64,
 }
 
 /// Work whose end made a run.
@@ -85,13 +131,19 @@ mod tests {
             "observedGeneration": 2,
             "lastScheduledTime": "2026-11-15T01:00:00Z",
             "nextScheduledTime": "2026-11-15T02:00:00Z",
+            "recentRuns": [{"kind": "Task", "name": "r", "state": "Failed", "at": "2026-11-15T01:00:10Z"}],
+            "consecutiveFailures": 1,
             "lastSuccessfulTime": "2026-11-15T01:00:09Z",
             "normalTimeSpec": "R5/2026-11-15T01:00:00Z/PT1H",
             "notBefore": "2026-11-15T00:30:00Z",
+            "countedFrom": "2026-11-15T00:20:00Z",
             "remaining": 4,
             "dropped": 1,
             "made": 2,
-            "active": [{"kind": "Task", "name": "nightly-20261115t010000"}],
+            "active": [{"kind": "Task", "name": "nightly-20261115t010000", "backfill": "b"}],
+            "backfills": [
+                {"name": "b", "until": "2026-11-14T00:00:00Z", "next": "2026-11-13T00:00:00Z", "made": 3},
+            ],
             "triggered": [{"at": "2026-11-15T01:00:00Z", "uid": "b"}],
             "triggeredBefore": {"at": "2026-11-15T00:00:00Z", "uid": "a"},
             "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-15T01:00:00Z"}],

@@ -90,6 +90,14 @@ impl TaskView {
             awaited: awaited_robot(task),
         })
     }
+
+    /// The task as it counts if it was written by a clock that was ahead and was set right since: from now on, resting for as
+    /// long as it was to rest. `None` if nothing of it lies ahead.
+    pub fn not_ahead_of(&self, now: i64) -> Option<Self> {
+        let rest = (self.rest_until - self.since).max(0);
+        let rest_until = if self.rest_until > 0 { now + rest } else { 0 };
+        (self.since > now).then(|| Self { since: now, rest_until, ..self.clone() })
+    }
 }
 
 /// What a task asks of a robot; nothing if it does not run on one.

@@ -4,15 +4,20 @@
 //! - `lastScheduledTime` moves only together with the making of a run, and only forward.
 //! - An occurrence is made at most once: what was made lies at or before `lastScheduledTime`.
 //! - Nothing is made for a time before creation, or while the schedule was suspended or had another timeSpec.
+//! - Times that pass while it is suspended are counted as dropped.
 //! - A wait costs nothing: the plan says when to look again, or that only a change can matter.
 
+mod backfill;
+mod clock_correction;
 mod conditions;
 mod due;
+mod results;
 
 use muster_types::schedule::Concurrency;
-use muster_types::schedule_status::RunRef;
+use muster_types::schedule_status::{RunRef, RunResult};
 use muster_types::{Schedule, ScheduleStatus, Timestamp};
 
+pub use backfill::{add_backfill, backfill_times, note_present};
 pub(crate) use conditions::set as set_condition_of;
 
 use crate::schedule_run::Cause;
@@ -30,6 +35,8 @@ pub struct Situation<'a> {
     pub schedule: &'a Schedule,
     /// Its runs that have not ended, in order.
     pub active: &'a [RunRef],
+    /// Its runs that have ended, the latest first, as far as they are remembered.
+    pub results: &'a [RunResult],
     /// Work that ended and that its triggers wait for, those included that made their runs.
     pub ended: &'a [EndedWork],
     /// Why nothing can be made, if what it is made of is missing.
@@ -62,8 +69,16 @@ pub struct Plan {
 
 /// Decides what a schedule makes now.
 pub fn plan_schedule(situation: &Situation<'_>) -> Plan {
+    match clock_correction::correct_clock(situation) {
+        Some(schedule) => plan(&Situation { schedule: &schedule, ..situation.clone() }),
+        None => plan(situation),
+    }
+}
+
+fn plan(situation: &Situation<'_>) -> Plan {
     let Situation { schedule, active, now, .. } = *situation;
     let mut status = schedule.status.clone();
+    results::observe_results(&mut status, situation.results, now);
     trigger::observe_spec(schedule, &mut status, situation.steady);
     status.observed_generation = Some(schedule.metadata.generation);
     status.active = active.iter().take(SHOWN_ACTIVE).cloned().collect();
@@ -82,6 +97,7 @@ pub fn plan_schedule(situation: &Situation<'_>) -> Plan {
     } else {
         plan_times(situation, occurrences.as_ref(), &mut plan);
         trigger::plan_triggers(situation, &mut plan);
+        backfill::plan_backfills(situation, occurrences.as_ref(), &mut plan);
     }
     plan.replaces &= !plan.runs.is_empty();
     plan.status.made += plan.runs.len() as u64;
@@ -99,9 +115,10 @@ pub fn occurrences_of(schedule: &Schedule) -> Result<Option<Occurrences>, String
     Ok(Some(spec.starting(created(schedule))))
 }
 
-/// When the schedule was made.
+/// When the schedule was made, on a clock that was right.
 pub fn created(schedule: &Schedule) -> Timestamp {
-    schedule.metadata.creation_timestamp.unwrap_or(Timestamp::from_second(0))
+    let counted = schedule.status.counted_from.or(schedule.metadata.creation_timestamp);
+    counted.unwrap_or(Timestamp::from_second(0))
 }
 
 /// What was asked for may have changed: times before that are not made up for.
@@ -118,6 +135,11 @@ fn observe_spec(
     });
     let changed = !status.normal_time_spec.is_empty() && status.normal_time_spec != normal;
     let resumed = conditions::was_suspended(status) && !schedule.spec.suspend;
+    if let Some(occurrences) = occurrences.filter(|_| resumed && !changed) {
+        let handled = Due { schedule, occurrences, status, now }.handled();
+        let passed = Timestamp::from_second(now.as_second() - 1);
+        status.dropped += occurrences.count_between(handled, passed);
+    }
     if changed || resumed {
         status.not_before = Some(now);
     }

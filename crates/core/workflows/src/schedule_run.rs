@@ -14,6 +14,8 @@ use crate::trigger::EndedWork;
 pub const SCHEDULE_LABEL: &str = "muster.dev/schedule";
 /// Annotation with the time a run was made for.
 pub const SCHEDULED_AT: &str = "muster.dev/scheduled-at";
+/// Annotation with the name of the backfill that a run was made for.
+pub const BACKFILL: &str = "muster.dev/backfill";
 /// Annotation with the work that triggered a run.
 pub const TRIGGERED_BY: &str = "muster.dev/triggered-by";
 /// Annotation with how many runs triggered each other until this one.
@@ -28,6 +30,13 @@ const MAX_NAME: usize = 253;
 pub enum Cause {
     /// An occurrence.
     Time(Timestamp),
+    /// An occurrence that has passed.
+    Backfill {
+        /// The occurrence.
+        time: Timestamp,
+        /// Name of the backfill that asks for it.
+        backfill: String,
+    },
     /// Other work ended.
     Trigger {
         /// That work.
@@ -36,10 +45,17 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// Name of the backfill that a run is made for; empty if it is made for none.
+    pub fn backfill(&self) -> &str {
+        if let Self::Backfill { backfill, .. } = self { backfill } else { "" }
+    }
+
     /// The name of the run. `taken` counts the tries that found it taken by something else.
     pub fn run_name(&self, schedule: &Schedule, taken: u32) -> String {
         let suffix = match self {
-            Self::Time(time) => time.to_string().replace(['-', ':', 'Z'], "").to_lowercase(),
+            Self::Time(time) | Self::Backfill { time, .. } => {
+                time.to_string().replace(['-', ':', 'Z'], "").to_lowercase()
+            }
             Self::Trigger { work } => format!("after-{:012x}", mix(&work.uid, 0) >> 16),
         };
         let unlike = if taken == 0 {
@@ -55,6 +71,10 @@ impl Cause {
     fn note(&self, annotations: &mut StringMap) {
         match self {
             Self::Time(time) => drop(annotations.insert(SCHEDULED_AT.to_owned(), time.to_string())),
+            Self::Backfill { time, backfill } => {
+                annotations.insert(SCHEDULED_AT.to_owned(), time.to_string());
+                annotations.insert(BACKFILL.to_owned(), backfill.clone());
+            }
             Self::Trigger { work } => {
                 annotations.insert(TRIGGERED_BY.to_owned(), format!("{} {}", work.kind, work.name));
                 annotations.insert(TRIGGER_DEPTH.to_owned(), (work.depth + 1).to_string());

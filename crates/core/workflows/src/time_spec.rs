@@ -8,7 +8,7 @@
 //! - A start without a date is the first such time at or after creation; without a start, creation is the start.
 //! - Calendar steps (years, months, weeks, days) are taken from the start on the wall clock of the zone, and a day that a
 //!   month does not have is its last day: 31 January, 28 February, 31 March. Hours, minutes and seconds are elapsed time.
-//! - A wall-clock time that a change of the clocks leaves out runs at the first moment after the gap, and one that occurs
+//! - A wall-clock time that a change of the clocks leaves out runs at the first moment after the gap, that day alone, and one that occurs
 //!   twice runs the first time. Cron whose minute or hour begins with `*` follows elapsed time instead: it runs at every
 //!   moment the clock shows a matching time.
 

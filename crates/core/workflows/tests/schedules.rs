@@ -1,9 +1,11 @@
 //! Schedules under a clock that the test owns: which occurrence is made when.
 //!
-//! A run is shown by the minute it is for, and `@` the minute it was made in if that is another.
+//! A run is shown by the minute it is for, and `@` the minute it was made in if that is another; `b` stands before one that a
+//! backfill asked for.
 
-use muster_types::schedule_status::RunRef;
-use muster_types::{Duration, Schedule, Timestamp};
+use muster_types::schedule::Backfill;
+use muster_types::schedule_status::{RunRef, RunResult};
+use muster_types::{Duration, Schedule, State, Timestamp};
 use muster_workflows::schedule::{Situation, plan_schedule};
 use muster_workflows::schedule_run::Cause;
 use serde_json::{Value, json};
@@ -18,6 +20,9 @@ struct Play {
     now: i64,
     /// Names and ends of runs that have not ended.
     active: Vec<(RunRef, i64)>,
+    /// How runs end, and how those that did ended, the latest first.
+    outcome: State,
+    results: Vec<RunResult>,
     made: Vec<String>,
     replaced: usize,
     missing: Option<&'static str>,
@@ -36,16 +41,34 @@ impl Play {
         });
         let schedule = serde_json::from_value(schedule).expect("a good schedule");
         let (active, made) = (Vec::new(), Vec::new());
-        Self { schedule, run_minutes, now: MIDNIGHT, active, made, replaced: 0, missing: None }
+        let (outcome, results) = (State::Succeeded, Vec::new());
+        Self {
+            schedule,
+            run_minutes,
+            now: MIDNIGHT,
+            active,
+            outcome,
+            results,
+            made,
+            replaced: 0,
+            missing: None,
+        }
     }
 
     /// One look, as the engine does it. Returns when to look again.
     fn look(&mut self) -> Option<i64> {
-        self.active.retain(|(_, end)| *end > self.now);
+        let (over, active) =
+            std::mem::take(&mut self.active).into_iter().partition::<Vec<_>, _>(|(_, end)| *end <= self.now);
+        self.active = active;
+        for (run, end) in over {
+            let (state, at) = (self.outcome, Timestamp::from_second(end));
+            self.results.insert(0, RunResult { kind: run.kind, name: run.name, state, at });
+        }
         let active: Vec<_> = self.active.iter().map(|(run, _)| run.clone()).collect();
         let situation = Situation {
             schedule: &self.schedule,
             active: &active,
+            results: &self.results,
             ended: &[],
             missing: self.missing,
             now: Timestamp::from_second(self.now),
@@ -57,10 +80,16 @@ impl Play {
             self.active.clear();
         }
         for cause in &plan.runs {
-            let Cause::Time(time) = cause else { continue };
+            let (mark, time) = match cause {
+                Cause::Time(time) => ("", time),
+                Cause::Backfill { time, .. } => ("b", time),
+                Cause::Trigger { .. } => continue,
+            };
             let (nominal, now) = ((time.as_second() - MIDNIGHT) / 60, (self.now - MIDNIGHT) / 60);
-            self.made.push(if nominal == now { format!("{nominal}") } else { format!("{nominal}@{now}") });
-            let run = RunRef { kind: "Task".to_owned(), name: cause.run_name(&self.schedule, 0) };
+            let at = if nominal == now { String::new() } else { format!("@{now}") };
+            self.made.push(format!("{mark}{nominal}{at}"));
+            let (name, backfill) = (cause.run_name(&self.schedule, 0), cause.backfill().to_owned());
+            let run = RunRef { kind: "Task".to_owned(), name, backfill };
             self.active.push((run, self.now + self.run_minutes * 60));
         }
         self.schedule.status = plan.status;
@@ -92,6 +121,15 @@ impl Play {
     fn suspend(&mut self, suspend: bool) -> &mut Self {
         self.schedule.spec.suspend = suspend;
         self.look();
+        self
+    }
+
+    /// Asks for the runs of times between two minutes.
+    fn backfill(&mut self, from: i64, to: i64, max_active: Option<u32>) -> &mut Self {
+        let minute = |minute: i64| Timestamp::from_second(MIDNIGHT + minute * 60);
+        let name = format!("b{}", self.schedule.spec.backfills.len());
+        let backfill = Backfill { name, from: minute(from), to: minute(to), max_active };
+        self.schedule.spec.backfills.push(backfill);
         self
     }
 
@@ -171,6 +209,7 @@ fn what_falls_into_a_suspension_is_never_made() {
         ",
         |play| {
             play.until(12).suspend(true).until(45).suspend(false).until(65);
+            assert_eq!(play.schedule.status.dropped, 3, "they are counted");
         },
     );
 }
@@ -356,4 +395,121 @@ fn the_count_of_the_seeds_example_is_five_runs_in_all() {
     assert_eq!(play.said(), "60 120 180 240 300");
     assert_eq!(play.schedule.status.normal_time_spec, "R5/2026-01-01T01:00:00Z/PT1H");
     assert_eq!(play.schedule.spec.schedule_policy.exec_timeout, Some(Duration::from_secs(100)));
+}
+
+/// Times from an hour before the schedule was made.
+fn with_a_past(policy: &Value) -> Value {
+    let mut policy = policy.clone();
+    policy["timeSpec"] = json!("R/2025-12-31T23:00:00Z/PT10M");
+    policy
+}
+
+#[test]
+fn a_backfill_makes_times_that_have_passed_and_leaves_those_ahead_to_the_schedule() {
+    let mut play = Play::new(&with_a_past(&json!({})), 1);
+    play.until(5).backfill(-30, 100_000, None).until(35);
+    assert_eq!(play.said(), "0 b-30@5 b-20@6 b-10@7 b0@8 10 20 30");
+    let backfill = &play.schedule.status.backfills[0];
+    assert_eq!((backfill.next, backfill.made), (None, 4));
+    assert_eq!(play.schedule.status.last_scheduled_time, Some(Timestamp::from_second(MIDNIGHT + 30 * 60)));
+}
+
+#[test]
+fn a_backfill_waits_for_regular_runs_and_lets_them_go_first_where_runs_may_not_overlap() {
+    for policy in [json!({}), json!({"skipOutdated": false}), json!({"concurrency": "Queue"})] {
+        let mut play = Play::new(&with_a_past(&policy), 4);
+        play.until(5).backfill(-60, 0, Some(5)).until(35);
+        assert_eq!(play.said(), "0 b-60@5 b-50@9 10@13 b-40@17 20@21 b-30@25 b-20@29 30@33", "{policy}");
+        assert_eq!(play.schedule.status.dropped, 0);
+    }
+}
+
+#[test]
+fn a_backfill_replaces_nothing() {
+    let mut play = Play::new(&with_a_past(&json!({"concurrency": "Replace"})), 8);
+    play.until(5).backfill(-20, 0, None).until(9);
+    assert_eq!((play.said().as_str(), play.replaced), ("0 b-20@8", 0));
+}
+
+#[test]
+fn where_runs_may_overlap_a_backfill_has_as_many_active_as_it_may() {
+    let mut play = Play::new(&with_a_past(&json!({"allowConcurrent": true})), 6);
+    play.until(5).backfill(-60, 0, Some(2)).backfill(-20, -10, None).until(18);
+    assert_eq!(play.said(), "0 b-60@5 b-50@5 10 b-40@11 b-30@11 b-20@17 b-10@17 b-20@17");
+}
+
+#[test]
+fn a_backfill_waits_while_its_schedule_is_suspended_and_goes_when_it_is_withdrawn() {
+    let mut play = Play::new(&with_a_past(&json!({})), 1);
+    play.until(2).suspend(true).backfill(-20, 0, None).until(5);
+    assert_eq!(play.said(), "0");
+    play.suspend(false).until(8);
+    assert_eq!(play.said(), "0 b-20@5 b-10@6");
+    play.schedule.spec.backfills.clear();
+    play.look();
+    assert!(play.schedule.status.backfills.is_empty());
+}
+
+#[test]
+fn a_schedule_is_failing_after_three_failures_in_a_row_until_a_run_succeeds() {
+    let mut play = Play::new(&json!({}), 1);
+    play.outcome = State::Failed;
+    play.until(25);
+    assert_eq!((play.schedule.status.consecutive_failures, play.condition("Failing")), (2, String::new()));
+    // Only the latest failure is kept: what was counted before counts on.
+    play.results.truncate(1);
+    play.until(35);
+    assert_eq!(play.condition("Failing"), "True ConsecutiveFailures");
+    let failing = play.schedule.status.conditions.iter().find(|condition| condition.r#type == "Failing");
+    let message = failing.map(|failing| failing.message.as_str());
+    assert_eq!(
+        message,
+        Some(
+            "the last 3 runs failed, the latest is s-20260101t003000; see muster describe task s-20260101t003000"
+        )
+    );
+    play.outcome = State::Canceled;
+    play.until(45);
+    assert_eq!(
+        (play.schedule.status.consecutive_failures, play.condition("Failing").as_str()),
+        (3, "True ConsecutiveFailures")
+    );
+    play.outcome = State::Succeeded;
+    play.until(55);
+    assert_eq!(
+        (play.schedule.status.consecutive_failures, play.condition("Failing").as_str()),
+        (0, "False RunSucceeded")
+    );
+    let last = &play.schedule.status.recent_runs[0];
+    assert_eq!((last.name.as_str(), last.state), ("s-20260101t005000", State::Succeeded));
+}
+
+#[test]
+fn a_clock_that_was_years_ahead_does_not_end_a_schedule() {
+    const YEARS: i64 = 3 * 365 * 24 * 60;
+    let mut play = Play::new(&json!({}), 1);
+    play.until(12).down_until(YEARS).until(YEARS + 5);
+    play.down_until(15).until(35);
+    assert_eq!(play.said(), format!("10 {YEARS} 20 30"));
+    assert_eq!(play.condition("ClockCorrected"), "True ClockWasAhead");
+    // It was made while the clock was ahead.
+    let mut play = Play::new(&json!({"timeSpec": "R/PT10M"}), 1);
+    play.schedule.metadata.creation_timestamp = Some(Timestamp::from_second(MIDNIGHT + YEARS * 60));
+    play.down_until(YEARS).until(YEARS + 5);
+    play.made.clear();
+    play.down_until(0).until(25);
+    assert_eq!(play.said(), "0 10 20");
+    assert_eq!(play.condition("ClockCorrected"), "True ClockWasAhead");
+}
+
+#[test]
+fn a_schedule_that_waits_for_its_clock_says_so() {
+    let mut play = Play::new(&json!({}), 1);
+    play.until(122).down_until(5).until(6);
+    assert_eq!(play.condition("Ready"), "True ClockSetBack");
+    play.down_until(125).until(131);
+    assert_eq!(
+        (play.condition("Ready").as_str(), play.made.last().map(String::as_str)),
+        ("True Scheduled", Some("130"))
+    );
 }

@@ -106,7 +106,7 @@ fn days_follow_the_clock_of_the_zone_and_hours_do_not() {
         R/2026-10-24T02:30:00/P1D | Europe/Berlin | 2026-10-01T00:00:00Z | 2026-10-24T00:30 2026-10-25T00:30 2026-10-26T01:30 2026-10-27T01:30
         R/2026-03-28T12:00:00/PT24H | Europe/Berlin | 2026-03-01T00:00:00Z | 2026-03-28T11:00 2026-03-29T11:00 2026-03-30T11:00 2026-03-31T11:00
         R/2026-03-28T12:00:00+02:00/P1D | Europe/Berlin | 2026-03-01T00:00:00Z | 2026-03-28T10:00 2026-03-29T09:00 2026-03-30T09:00 2026-03-31T09:00
-        R/T02:30:00/P1D | Europe/Berlin | 2026-03-28T12:00:00Z | 2026-03-29T01:00 2026-03-30T01:00 2026-03-31T01:00 2026-04-01T01:00
+        R/T02:30:00/P1D | Europe/Berlin | 2026-03-28T12:00:00Z | 2026-03-29T01:00 2026-03-30T00:30 2026-03-31T00:30 2026-04-01T00:30
         ",
     );
 }
@@ -227,4 +227,21 @@ fn how_many_are_left_is_known_if_there_is_an_end() {
     assert_eq!(left("R/T01:00:00/PT01", "2015-04-30T02:00:00Z"), None);
     assert_eq!(left("R/PT1H/2015-05-01T00:00:00Z", "2015-04-30T22:30:00Z"), Some(2));
     assert_eq!(left("@daily", "2015-04-30T02:00:00Z"), None);
+}
+
+#[test]
+fn a_series_that_begins_in_a_gap_of_the_clock_keeps_its_time_of_day() {
+    check(
+        "
+        R/T02:30:00/P1D | Europe/Berlin | 2026-03-29T00:30:00Z | 2026-03-29T01:00 2026-03-30T00:30 2026-03-31T00:30 2026-04-01T00:30
+        R/2026-03-29T02:30:00/P1W | Europe/Berlin | 2026-03-01T00:00:00Z | 2026-03-29T01:00 2026-04-05T00:30 2026-04-12T00:30 2026-04-19T00:30
+        R/2026-03-29T02:30:00/PT1H | Europe/Berlin | 2026-03-01T00:00:00Z | 2026-03-29T01:00 2026-03-29T02:00 2026-03-29T03:00 2026-03-29T04:00
+        ",
+    );
+    let created = "2026-03-29T00:30:00Z";
+    let times =
+        TimeSpec::parse("R/T02:30:00/P1D", "Europe/Berlin").unwrap().starting(created.parse().unwrap());
+    assert_eq!(times.normal_form(), "R/2026-03-29T02:30:00/P1D");
+    let again = said(&times.normal_form(), "Europe/Berlin", created);
+    assert_eq!(again, said("R/T02:30:00/P1D", "Europe/Berlin", created));
 }

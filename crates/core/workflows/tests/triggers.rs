@@ -25,7 +25,8 @@ fn ended(name: &str, at: i64, state: State) -> EndedWork {
 /// Plans, and keeps the status.
 fn look(schedule: &mut Schedule, ended: &[EndedWork], active: &[RunRef], now: i64) -> Plan {
     let now = Timestamp::from_second(now);
-    let plan = plan_schedule(&Situation { schedule, active, ended, missing: None, now, steady: now });
+    let plan =
+        plan_schedule(&Situation { schedule, active, results: &[], ended, missing: None, now, steady: now });
     schedule.status = plan.status.clone();
     plan
 }
@@ -78,7 +79,7 @@ fn triggered_runs_wait_for_each_other_unless_they_may_overlap() {
     let mut schedule = schedule(&json!({"kind": "Task", "name": "x"}), &json!({}));
     let work = [ended("x", 200, State::Succeeded), ended("y", 201, State::Succeeded)];
     assert_eq!(names(&look(&mut schedule, &work, &[], 201)), ["x"]);
-    let active = [RunRef { kind: "Task".to_owned(), name: "r".to_owned() }];
+    let active = [RunRef { kind: "Task".to_owned(), name: "r".to_owned(), ..RunRef::default() }];
     assert_eq!(names(&look(&mut schedule, &work, &active, 202)), [] as [&str; 0]);
     assert_eq!(names(&look(&mut schedule, &work, &[], 203)), ["y"]);
 }
@@ -146,8 +147,15 @@ fn work_that_ends_after_the_wall_clock_jumped_makes_its_run() {
             let work = [ended("x", 20_005, State::Succeeded)];
             let steady = Timestamp::from_second(20_010);
             let now = Timestamp::from_second(20_010 + lead);
-            let situation =
-                Situation { schedule: &schedule, active: &[], ended: &work, missing: None, now, steady };
+            let situation = Situation {
+                schedule: &schedule,
+                active: &[],
+                results: &[],
+                ended: &work,
+                missing: None,
+                now,
+                steady,
+            };
             assert_eq!(names(&plan_schedule(&situation)), ["x"], "{lead} {created}");
         }
     }

@@ -127,6 +127,8 @@ impl Engine {
 
     /// Puts a task on the board as it is, unless it waits and is not for this engine to start.
     pub(super) fn show(&mut self, view: &TaskView) {
+        let corrected = view.not_ahead_of(self.now().to_timestamp().as_second());
+        let view = corrected.as_ref().unwrap_or(view);
         let waits = matches!(view.state, State::Ready | State::Postponed | State::QuotaBlocked);
         let made = Millis(i64::try_from(view.uid >> 80).unwrap_or(i64::MAX));
         if waits && self.settings.only_since.is_some_and(|since| made < since) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use muster_ports::clock::Millis;
 use muster_types::schedule::TriggerKind;
-use muster_types::schedule_status::RunRef;
+use muster_types::schedule_status::{RunRef, RunResult};
 use muster_types::{State, Timestamp};
 use muster_workflows::schedule_history::EndedRun;
 use muster_workflows::trigger::EndedWork;
@@ -20,10 +20,14 @@ pub struct RunKey {
 }
 
 impl RunKey {
-    /// As the status shows it.
-    pub fn to_ref(&self) -> RunRef {
-        let name = self.path.split_once('/').map_or(&*self.path, |(_, name)| name);
-        RunRef { kind: self.kind.to_string(), name: name.to_owned() }
+    /// Its name.
+    fn name(&self) -> String {
+        self.path.split_once('/').map_or(&*self.path, |(_, name)| name).to_owned()
+    }
+
+    /// As the status shows it, with the backfill it was made for.
+    pub fn to_ref(&self, backfill: &str) -> RunRef {
+        RunRef { kind: self.kind.to_string(), name: self.name(), backfill: backfill.to_owned() }
     }
 }
 
@@ -34,8 +38,8 @@ pub struct Entry {
     pub uid: String,
     /// When it is looked at next.
     pub due: Option<Millis>,
-    /// Its runs that have not ended.
-    pub active: BTreeSet<RunKey>,
+    /// Its runs that have not ended, each with the name of the backfill it was made for, if it was made for one.
+    pub active: BTreeMap<RunKey, String>,
     /// Its runs that have, in the order in which they ended.
     pub ended: BTreeSet<EndedRun<RunKey>>,
     /// When a run last succeeded.
@@ -54,11 +58,27 @@ pub struct Place {
 }
 
 impl Entry {
+    /// Its runs that have not ended, as the status shows them.
+    pub fn active_refs(&self) -> Vec<RunRef> {
+        self.active.iter().map(|(run, backfill)| run.to_ref(backfill)).collect()
+    }
+
+    /// How its last runs ended, the latest first.
+    pub fn results(&self, most: usize) -> Vec<RunResult> {
+        let result = |ended: &EndedRun<RunKey>| RunResult {
+            kind: ended.key.kind.to_string(),
+            name: ended.key.name(),
+            state: ended.state,
+            at: ended.at,
+        };
+        self.ended.iter().rev().take(most).map(result).collect()
+    }
+
     /// Forgets a run. True if it had not ended.
     pub fn forget(&mut self, run: &RunKey, place: &Place) -> bool {
         if let Some((at, state)) = place.ended {
             self.ended.remove(&EndedRun { at, key: run.clone(), state });
         }
-        self.active.remove(run)
+        self.active.remove(run).is_some()
     }
 }

@@ -112,7 +112,7 @@ impl Schedules {
         if let Some(due) = due {
             self.due.remove(&(due, path.clone()));
         }
-        for run in active.iter().chain(ended.iter().map(|ended| &ended.key)) {
+        for run in active.keys().chain(ended.iter().map(|ended| &ended.key)) {
             self.runs.remove(run);
         }
         for paths in self.triggered.values_mut().chain(self.without_template.values_mut()) {
@@ -145,7 +145,7 @@ impl Schedules {
         let known = self.runs.insert(run.clone(), Place { schedule: path.clone(), ended });
         let is_news = known.is_none_or(|known| known.ended != ended);
         match ended {
-            None => drop(entry.active.insert(run)),
+            None => drop(entry.active.insert(run, brief.backfill.clone())),
             Some((at, state)) => {
                 entry.active.remove(&run);
                 entry.ended.insert(EndedRun { at, key: run, state });

@@ -7,7 +7,7 @@ use muster_ports::store::{Batch, Key, Precondition, Store, Stored, Write};
 use muster_types::schedule::TriggerKind;
 use muster_types::task_template::EmbeddedTask;
 use muster_types::{Job, JsonText, Metadata, Schedule, Task, TaskTemplate, Timestamp};
-use muster_workflows::schedule::{Situation, plan_schedule};
+use muster_workflows::schedule::{Situation, note_present, plan_schedule};
 use muster_workflows::schedule_history::choose_forgotten;
 use muster_workflows::schedule_run::{Cause, complete, render_job, render_task, sign};
 use muster_workflows::trigger::is_handled;
@@ -19,7 +19,7 @@ use crate::writes::{delete, is_untold, put};
 
 /// Names tried for a run.
 const NAME_TRIES: u32 = 8;
-/// Runs shown in the status.
+/// Runs shown in the status, and ends of runs looked at.
 const SHOWN: usize = 100;
 
 /// What was decided for a schedule.
@@ -28,8 +28,8 @@ pub struct Made {
     pub path: Arc<str>,
     /// What is to be written, one after the other.
     pub batches: Vec<Batch>,
-    /// The runs that are made by it.
-    pub runs: Vec<RunKey>,
+    /// The runs that are made by it, each with the name of the backfill it is made for.
+    pub runs: Vec<(RunKey, String)>,
     /// When to look again.
     pub wake_at: Option<Timestamp>,
     /// Path of a TaskTemplate that is missing.
@@ -47,12 +47,13 @@ pub fn make(
     let schedule: Schedule = Schedule::from_json(stored.json())?;
     entry.awaited.retain(|_, work| !is_handled(&schedule, &schedule.status, work, now.wall_lead()));
     let template = Template::of(store, names, &schedule);
-    let active: Vec<_> = entry.active.iter().map(RunKey::to_ref).collect();
+    let (active, results) = (entry.active_refs(), entry.results(SHOWN));
     let ended: Vec<_> = entry.awaited.values().cloned().collect();
     let missing = template.missing();
     let situation = Situation {
         schedule: &schedule,
         active: &active,
+        results: &results,
         ended: &ended,
         missing: missing.as_deref(),
         now: now.wall.to_timestamp(),
@@ -63,18 +64,27 @@ pub fn make(
     let mut writes = Vec::new();
     let mut runs = Vec::new();
     if plan.replaces {
-        writes.extend(entry.active.iter().filter_map(|run| cancel(store, names, run)));
-    }
-    for cause in &plan.runs {
-        let Some((run, write)) = template.run(store, names, &schedule, cause, now.steady) else { continue };
-        writes.extend(write);
-        runs.push(run);
+        writes.extend(entry.active.keys().filter_map(|run| cancel(store, names, run)));
     }
     let mut status = plan.status;
+    for cause in &plan.runs {
+        match template.run(store, names, &schedule, cause, now.steady) {
+            Some((run, Some(write))) => {
+                writes.push(write);
+                runs.push((run, cause.backfill().to_owned()));
+            }
+            // It is known by its own changes, and may have ended long ago.
+            Some((_, None)) => note_present(&mut status, cause),
+            None => {}
+        }
+    }
     status.last_successful_time = status.last_successful_time.max(entry.succeeded);
     if !runs.is_empty() {
-        let all: std::collections::BTreeSet<_> = entry.active.iter().chain(&runs).collect();
-        status.active = all.into_iter().take(SHOWN).map(RunKey::to_ref).collect();
+        let mut all = active;
+        all.extend(runs.iter().map(|(run, backfill)| run.to_ref(backfill)));
+        all.sort();
+        all.truncate(SHOWN);
+        status.active = all;
     }
     if status != schedule.status || !writes.is_empty() {
         let mut changed = schedule.clone();

@@ -6,7 +6,7 @@ use memchr::memmem::Finder;
 use muster_types::metadata::StringMap;
 use muster_types::schedule::TriggerKind;
 use muster_types::{State, Timestamp};
-use muster_workflows::schedule_run::depth_of;
+use muster_workflows::schedule_run::{BACKFILL, depth_of};
 use muster_workflows::trigger::EndedWork;
 use serde::Deserialize;
 
@@ -20,6 +20,8 @@ pub struct RunBrief {
     pub owner: Option<String>,
     /// How it ended; `None` if it has not.
     pub ended: Option<EndedWork>,
+    /// Name of the backfill it was made for; empty if it was made for none.
+    pub backfill: String,
     /// Its labels.
     pub labels: StringMap,
 }
@@ -32,7 +34,7 @@ pub fn may_be_run(json: &[u8]) -> bool {
 impl RunBrief {
     /// Reads a stored object. `None` if it cannot be read.
     pub fn read(kind: TriggerKind, json: &[u8]) -> Option<Self> {
-        let Stored { metadata, status } = serde_json::from_slice(json).ok()?;
+        let Stored { mut metadata, status } = serde_json::from_slice(json).ok()?;
         let is_schedule = |owner: &&Owner| owner.controller == Some(true) && owner.kind == "Schedule";
         let owner = metadata.owner_references.iter().find(is_schedule).map(|owner| owner.uid.clone());
         // A job that was skipped is as good as canceled.
@@ -50,7 +52,8 @@ impl RunBrief {
             state,
             depth: depth_of(&metadata.annotations),
         });
-        Some(Self { owner, ended, labels: metadata.labels })
+        let backfill = metadata.annotations.remove(BACKFILL).unwrap_or_default();
+        Some(Self { owner, ended, backfill, labels: metadata.labels })
     }
 }
 

@@ -42,13 +42,20 @@ pub fn set_conditions(situation: &Situation<'_>, has_times: bool, status: &mut S
         };
         set(status, EXHAUSTED, word(exhausted), "Occurrences", &message, now);
     }
+    let waits_for_clock;
     let (ready, reason, message) = match situation.missing {
         Some(missing) => (false, "TemplateNotFound", missing),
         None if suspended => (false, "Suspended", "spec.suspend is true"),
         None if exhausted && schedule.spec.triggers.is_empty() => {
             (false, "Exhausted", "no occurrence is left")
         }
-        None => (true, "Scheduled", ""),
+        None => match status.last_scheduled_time.filter(|last| *last > now) {
+            Some(last) => {
+                waits_for_clock = format!("the clock was set back; times up to {last} were made already");
+                (true, "ClockSetBack", waits_for_clock.as_str())
+            }
+            None => (true, "Scheduled", ""),
+        },
     };
     set(status, READY, word(ready), reason, message, now);
 }

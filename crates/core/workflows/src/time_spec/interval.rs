@@ -82,20 +82,20 @@ impl Interval {
             Some(offset) if !zone.changes() && zone.offset_at(0) == 0 => Zone::fixed(offset),
             _ => zone.clone(),
         };
-        let moment = |days: i64| {
-            let civil = days * DAY + point.second;
-            point.offset.map_or_else(|| zone.resolve(civil), |offset| civil - offset)
-        };
-        let anchor = if let Some(days) = point.days {
-            moment(days)
-        } else {
+        let civil = |days: i64| days * DAY + point.second;
+        let moment =
+            |days: i64| point.offset.map_or_else(|| zone.resolve(civil(days)), |offset| civil(days) - offset);
+        let day = point.days.unwrap_or_else(|| {
             let offset = point.offset.unwrap_or_else(|| zone.offset_at(created));
             let today = (created + offset).div_euclid(DAY);
             // The clock of a zone can leave out a whole day.
             let day = (today - 1..=today + 2).find(|day| moment(*day) >= created);
-            moment(day.unwrap_or(today))
-        };
-        Series::new(zone, anchor, self.step, count, anchor_is)
+            day.unwrap_or(today)
+        });
+        match point.offset {
+            Some(offset) => Series::new(zone, civil(day) - offset, self.step, count, anchor_is),
+            None => Series::from_civil(zone, civil(day), self.step, count, anchor_is),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use muster_types::Timestamp;
 
-use super::calendar::{DAY, add_months_and_days};
+use super::calendar::{DAY, add_months_and_days, show_civil};
 use super::iso_duration::IsoDuration;
 use super::zone::Zone;
 
@@ -25,6 +25,8 @@ pub enum AnchorIs {
 pub struct Series {
     zone: Zone,
     anchor: i64,
+    /// What the clock shows at the anchor, or was asked to show where a change of the clocks leaves that out.
+    civil: i64,
     step: Option<IsoDuration>,
     count: Option<u64>,
     anchor_is: AnchorIs,
@@ -33,7 +35,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// A series from its anchor. Without a step it has at most one occurrence.
+    /// A series from a moment. Without a step it has at most one occurrence.
     pub fn new(
         zone: Zone,
         anchor: i64,
@@ -41,9 +43,34 @@ impl Series {
         count: Option<u64>,
         anchor_is: AnchorIs,
     ) -> Self {
+        let civil = zone.clock_at(anchor);
+        Self::anchored(zone, anchor, civil, step, count, anchor_is)
+    }
+
+    /// A series from a time of the zone's clock. If the clock never shows that time, only the occurrence at the anchor itself
+    /// is moved to the end of the gap.
+    pub fn from_civil(
+        zone: Zone,
+        civil: i64,
+        step: Option<IsoDuration>,
+        count: Option<u64>,
+        anchor_is: AnchorIs,
+    ) -> Self {
+        let anchor = zone.resolve(civil);
+        Self::anchored(zone, anchor, civil, step, count, anchor_is)
+    }
+
+    fn anchored(
+        zone: Zone,
+        anchor: i64,
+        civil: i64,
+        step: Option<IsoDuration>,
+        count: Option<u64>,
+        anchor_is: AnchorIs,
+    ) -> Self {
         let steps = count.map_or(MANY, |count| i64::try_from(count).unwrap_or(MANY).min(MANY)) - 1;
         let (first, last) = if anchor_is == AnchorIs::Last { (-steps, 0) } else { (0, steps) };
-        Self { zone, anchor, step, count, anchor_is, first, last }
+        Self { zone, anchor, civil, step, count, anchor_is, first, last }
     }
 
     /// The first at this second or later.
@@ -82,8 +109,8 @@ impl Series {
         let second = if step.months == 0 && (step.days == 0 || !self.zone.changes()) {
             self.anchor.checked_add(step.days.checked_mul(k)?.checked_mul(DAY)?)?
         } else {
-            let clock = self.zone.clock_at(self.anchor);
-            let clock = add_months_and_days(clock, step.months.checked_mul(k)?, step.days.checked_mul(k)?)?;
+            let clock =
+                add_months_and_days(self.civil, step.months.checked_mul(k)?, step.days.checked_mul(k)?)?;
             self.zone.resolve(clock)
         };
         let second = second.checked_add(seconds)?;
@@ -131,7 +158,8 @@ impl fmt::Display for Series {
         if let Some(count) = self.count {
             write!(f, "{count}")?;
         }
-        let anchor = self.zone.show(self.anchor);
+        let in_gap = self.civil != self.zone.clock_at(self.anchor);
+        let anchor = if in_gap { show_civil(self.civil) } else { self.zone.show(self.anchor) };
         match (self.step, self.anchor_is) {
             (None, _) => write!(f, "/{anchor}"),
             (Some(step), AnchorIs::First) => write!(f, "/{anchor}/{step}"),

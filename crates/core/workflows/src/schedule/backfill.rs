@@ -1,0 +1,116 @@
+//! Backfills: runs of times that have passed, made behind the regular ones.
+//!
+//! Invariants:
+//! - A backfill makes no time that the schedule has still to make itself, so none that lies ahead.
+//! - It is bound by the concurrency of the schedule: where runs may not overlap, it makes one when nothing is active.
+//! - It cancels nothing, and `lastScheduledTime` does not move.
+//! - Backfills are made one after the other, in the order of the spec.
+
+use muster_types::schedule::{Backfill, Concurrency};
+use muster_types::schedule_status::BackfillStatus;
+use muster_types::{Schedule, ScheduleStatus, Timestamp};
+
+use super::due::Due;
+use super::{Plan, Situation};
+use crate::schedule_run::Cause;
+use crate::time_spec::Occurrences;
+
+/// Runs made at once for one backfill.
+const RUNS: usize = 100;
+
+/// Adds the runs of backfills to what is made anyway.
+pub fn plan_backfills(situation: &Situation<'_>, occurrences: Option<&Occurrences>, plan: &mut Plan) {
+    let asked = &situation.schedule.spec.backfills;
+    plan.status.backfills.retain(|known| asked.iter().any(|backfill| backfill.name == known.name));
+    let Some(occurrences) = occurrences else { return };
+    for backfill in asked {
+        let mut known = take_status(situation, occurrences, backfill, &mut plan.status);
+        let room = room(situation, backfill, plan);
+        let after = |time: &Timestamp| occurrences.next_after(*time).filter(|next| *next <= known.until);
+        let times: Vec<_> = std::iter::successors(known.next, after).take(room).collect();
+        if let Some(last) = times.last() {
+            known.next = after(last);
+            known.made += times.len() as u64;
+            plan.runs.extend(
+                times.iter().map(|time| Cause::Backfill { time: *time, backfill: backfill.name.clone() }),
+            );
+        }
+        let is_over = known.next.is_none();
+        plan.status.backfills.push(known);
+        if !is_over {
+            return;
+        }
+    }
+}
+
+/// How far a backfill is. Times that had not passed, or are the schedule's own to make, when it began are no part of it.
+fn take_status(
+    situation: &Situation<'_>,
+    occurrences: &Occurrences,
+    backfill: &Backfill,
+    status: &mut ScheduleStatus,
+) -> BackfillStatus {
+    if let Some(place) = status.backfills.iter().position(|known| known.name == backfill.name) {
+        return status.backfills.remove(place);
+    }
+    let Situation { schedule, now, .. } = *situation;
+    let handled = Due { schedule, occurrences, status, now }.handled();
+    let until = Timestamp::from_second(backfill.to.as_second() - 1).min(handled).min(now);
+    let next = occurrences.next_at_or_after(backfill.from).filter(|next| *next <= until);
+    BackfillStatus { name: backfill.name.clone(), until, next, made: 0 }
+}
+
+/// How many runs of a backfill can be made now.
+fn room(situation: &Situation<'_>, backfill: &Backfill, plan: &Plan) -> usize {
+    let active = situation.active;
+    match situation.schedule.spec.schedule_policy.concurrency() {
+        Concurrency::Allow => {
+            let most = usize::try_from(backfill.max_active.unwrap_or(1).max(1)).unwrap_or(RUNS);
+            let busy = active.iter().filter(|run| run.backfill == backfill.name).count();
+            most.saturating_sub(busy).min(RUNS)
+        }
+        Concurrency::Forbid | Concurrency::Replace | Concurrency::Queue => {
+            usize::from(active.is_empty() && plan.runs.is_empty())
+        }
+    }
+}
+
+/// The run for a cause was there already: it was not made now.
+pub fn note_present(status: &mut ScheduleStatus, cause: &Cause) {
+    status.made = status.made.saturating_sub(1);
+    let Cause::Backfill { backfill, .. } = cause else { return };
+    if let Some(known) = status.backfills.iter_mut().find(|known| known.name == *backfill) {
+        known.made = known.made.saturating_sub(1);
+    }
+}
+
+/// Times that have passed by `now`, from one time on and before another.
+pub fn backfill_times(
+    occurrences: &Occurrences,
+    from: Timestamp,
+    to: Timestamp,
+    now: Timestamp,
+) -> impl Iterator<Item = Timestamp> {
+    let is_asked = move |time: &Timestamp| *time < to && *time <= now;
+    let first = occurrences.next_at_or_after(from).filter(is_asked);
+    std::iter::successors(first, move |time| occurrences.next_after(*time).filter(is_asked))
+}
+
+/// What the spec of a schedule says when one more backfill is asked for: those that have ended are left out.
+pub fn add_backfill(
+    schedule: &Schedule,
+    from: Timestamp,
+    to: Timestamp,
+    max_active: Option<u32>,
+    now: Timestamp,
+) -> Vec<Backfill> {
+    let is_over = |backfill: &Backfill| {
+        let known = schedule.status.backfills.iter().find(|known| known.name == backfill.name);
+        known.is_some_and(|known| known.next.is_none())
+    };
+    let mut backfills: Vec<_> =
+        schedule.spec.backfills.iter().filter(|backfill| !is_over(backfill)).cloned().collect();
+    let name = now.to_string().replace(['-', ':', 'Z'], "").to_lowercase();
+    backfills.push(Backfill { name, from, to, max_active });
+    backfills
+}
