@@ -93,18 +93,8 @@ fn check_order(
         |task: &&Task| !task.spec.policy.isolated && memory_of(task) == 0 && task.status.rest_until.is_none();
     // A task may come back to the queue, or leave it, within the cycle: what starts is judged by the higher priority it had,
     // what waits by the lower one.
-    let lent = |task: &Task, tasks: &BTreeMap<String, Task>| {
-        let lenders = tasks.values().filter(|other| {
-            is_submitted(other)
-                && task.spec.subject.is_some()
-                && other.spec.subject == task.spec.subject
-                && needs(&other.spec.kind).contains(&task.spec.kind.as_str())
-                && !matches!(state_of(other), State::Pending | State::Running)
-        });
-        lenders.filter_map(|other| other.spec.priority).chain(task.spec.priority).max().unwrap_or(0)
-    };
-    let highest = |task: &Task| lent(task, before).max(lent(task, after));
-    let lowest = |task: &Task| lent(task, before).min(lent(task, after));
+    let highest = |task: &Task| effective_priority(task, before).max(effective_priority(task, after));
+    let lowest = |task: &Task| effective_priority(task, before).min(effective_priority(task, after));
     let mut wrong = Vec::new();
     for started in new.iter().copied().filter(|task| simple(task)) {
         for waiting in before.values().filter(|task| is_waiting(task)).filter(simple) {
@@ -124,6 +114,18 @@ fn check_order(
         }
     }
     wrong
+}
+
+/// The priority of a task, raised by what waits for it.
+pub fn effective_priority(task: &Task, tasks: &BTreeMap<String, Task>) -> i32 {
+    let lenders = tasks.values().filter(|other| {
+        is_submitted(other)
+            && task.spec.subject.is_some()
+            && other.spec.subject == task.spec.subject
+            && needs(&other.spec.kind).contains(&task.spec.kind.as_str())
+            && !matches!(state_of(other), State::Pending | State::Running)
+    });
+    lenders.filter_map(|other| other.spec.priority).chain(task.spec.priority).max().unwrap_or(0)
 }
 
 /// Nothing else is going on for its subject.

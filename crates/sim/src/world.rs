@@ -32,7 +32,8 @@ use crate::dice::Dice;
 use crate::fake_runtime::FakeRuntime;
 
 use crate::watchers::{
-    MEMORY, Released, SLOTS, check_history, check_live, check_removed, check_started, needs,
+    MEMORY, Released, SLOTS, check_history, check_live, check_removed, check_started, effective_priority,
+    needs,
 };
 
 /// Tasks that are asked for in one seed.
@@ -290,7 +291,7 @@ impl World {
         if wrong.is_empty() { Ok(()) } else { Err(format!("{}\nbefore:\n{pictures}", wrong.join("\n"))) }
     }
 
-    /// A task is preempted only for one of higher priority, and never if it is exempt.
+    /// A task is preempted only for one of higher effective priority, and never if it is exempt.
     fn check_preempted(
         &mut self,
         before: &BTreeMap<String, Task>,
@@ -308,7 +309,10 @@ impl World {
             if task.spec.policy.preempt_exempt {
                 wrong.push(format!("{} is exempt and was preempted", task.metadata.name));
             }
-            if by.is_none_or(|by| by.spec.priority <= task.spec.priority) {
+            // What lends priority may come or go within the cycle.
+            let rank = |task: &Task| [before, after].map(|tasks| effective_priority(task, tasks));
+            let lowest = rank(task).into_iter().min();
+            if by.is_none_or(|by| rank(by).into_iter().max() <= lowest) {
                 wrong.push(format!("{} was preempted by one of no higher priority", task.metadata.name));
             }
         }

@@ -138,13 +138,25 @@ impl Fleet {
         self.robots.get(path).map(|member| member.held.keys().copied().collect()).unwrap_or_default()
     }
 
+    /// Whether some robot would take a task if no robot had any.
+    pub fn could_place(&mut self, demand: &Arc<Demand>) -> Result<(), Refusal> {
+        let wish = &known(&mut self.wishes, demand).wish;
+        let could = |view: &RobotView| {
+            let empty = Member { view: Some(view.clone()), ..Member::default() };
+            view.names().0 == demand.namespace
+                && wish.mismatch(view).is_none()
+                && empty.is_open()
+                && empty.has_room(demand)
+        };
+        if self.robots.values().filter_map(|member| member.view.as_ref()).any(could) {
+            return Ok(());
+        }
+        Err(describe(&self.robots, wish))
+    }
+
     /// The robot a task goes to. It counts as held there from now on.
     pub fn place(&mut self, uid: u128, demand: &Arc<Demand>) -> Result<Arc<str>, Refusal> {
-        if self.wishes.len() >= MAX_WISHES && !self.wishes.contains_key(demand) {
-            self.wishes.clear();
-        }
-        let new = || Known { wish: Wish::new(demand), refused: None };
-        let known = self.wishes.entry(demand.clone()).or_insert_with(new);
+        let known = known(&mut self.wishes, demand);
         if let Some((_, refusal)) = known.refused.as_ref().filter(|(version, _)| *version == self.version) {
             return Err(refusal.clone());
         }
@@ -243,6 +255,14 @@ impl Member {
             && demand.affinity.with.iter().all(runs)
             && !demand.affinity.apart.iter().any(runs)
     }
+}
+
+/// What is asked for, compiled once.
+fn known<'a>(wishes: &'a mut BTreeMap<Arc<Demand>, Known>, demand: &Arc<Demand>) -> &'a Known {
+    if wishes.len() >= MAX_WISHES && !wishes.contains_key(demand) {
+        wishes.clear();
+    }
+    wishes.entry(demand.clone()).or_insert_with(|| Known { wish: Wish::new(demand), refused: None })
 }
 
 /// Why none of the robots takes a task.

@@ -201,3 +201,19 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn a_robot_that_is_busy_could_take_a_task_and_one_that_is_away_or_too_small_could_not() {
+    let could = |fleet: &mut Fleet, demand: Demand| {
+        fleet.could_place(&Arc::new(demand)).map_err(|refusal| refusal.reason)
+    };
+    let mut fleet = fleet([robot("a", 1), RobotView { phase: Phase::Offline, ..robot("b", 9) }]);
+    assert_eq!(place(&mut fleet, 1, 2, demand()), ["a", "RobotsBusy"]);
+    assert_eq!(could(&mut fleet, demand()), Ok(()));
+    let at = |target: &str| Demand { target: target.to_owned(), ..demand() };
+    assert_eq!(could(&mut fleet, at("a")), Ok(()));
+    assert_eq!(could(&mut fleet, at("b")), Err("RobotsAway"));
+    assert_eq!(could(&mut fleet, at("c")), Err("NoRobot"));
+    assert_eq!(could(&mut fleet, Demand { memory: 1 << 31, ..demand() }), Err("RobotsBusy"));
+    assert_eq!(could(&mut fleet, Demand { namespace: "other".to_owned(), ..demand() }), Err("NoRobot"));
+}

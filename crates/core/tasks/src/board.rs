@@ -24,6 +24,7 @@ use crate::group::{Group, GroupId, GroupKey, Rank, Slot};
 use crate::kinds::KindGraph;
 use crate::names::Names;
 use crate::places::Unplaced;
+use crate::plan::Hold;
 use crate::settings::{Rule, Settings};
 use crate::stuck::Stuck;
 use crate::view::{Need, TaskView};
@@ -116,7 +117,7 @@ pub struct Board {
     pub(crate) offered: BTreeMap<Rank, GroupId>,
     /// Tasks that rest, by when their rest ends.
     pub(crate) resting: BTreeSet<(i64, Slot)>,
-    /// Running tasks that may be preempted, lowest priority first, newest first.
+    /// Running tasks that may be preempted, lowest effective priority first, newest first.
     pub(crate) victims: BTreeSet<Victim>,
     /// Tasks whose attempt waits at the runtime for a slot and was not asked for again, in order.
     pub(crate) prefetched: BTreeSet<Rank>,
@@ -135,6 +136,8 @@ pub struct Board {
     pub(crate) offers: [u32; 3],
     /// Isolated tasks with an attempt.
     pub(crate) isolated_active: u32,
+    /// Isolated tasks that could not start even if nothing else ran, as the last pass found.
+    pub(crate) stranded: BTreeMap<Slot, Hold>,
     /// Tasks nobody has said yet why they wait; bounded.
     pub(crate) unexplained: VecDeque<Slot>,
 }
@@ -180,6 +183,7 @@ impl Board {
             unplaced: BTreeMap::new(),
             offers: [0; 3],
             isolated_active: 0,
+            stranded: BTreeMap::new(),
             unexplained: VecDeque::new(),
         }
     }
@@ -272,6 +276,7 @@ impl Board {
     fn remove(&mut self, uid: u128) {
         let Some(slot) = self.slots.remove(&uid) else { return };
         let Some(entry) = self.take(slot) else { return };
+        self.stranded.remove(&slot);
         self.vacant.push(slot);
         self.groups[entry.group as usize].members -= 1;
         self.refresh_around(entry.group);
@@ -378,6 +383,11 @@ impl Board {
         self.rooms.taken()
     }
 
+    /// The priority that counts: a task's own, or what tasks that depend on it lend it.
+    pub(crate) fn effective_priority(&self, entry: &Entry) -> i32 {
+        entry.priority.max(self.groups[entry.group as usize].boost)
+    }
+
     pub(crate) fn slot_of(&self, uid: u128) -> Option<Slot> {
         self.slots.get(&uid).copied()
     }
@@ -434,7 +444,12 @@ impl Board {
         *self.census.entry((entry.kind, entry.phase.state())).or_insert(0) += 1;
         let group = &mut self.groups[entry.group as usize];
         match entry.phase {
-            Phase::Waiting(_) => group.add(entry.priority, entry.uid, slot),
+            Phase::Waiting(_) => {
+                group.add(entry.priority, entry.uid, slot);
+                if entry.preempt_enabled {
+                    group.preempting.insert((Reverse(entry.priority), slot));
+                }
+            }
             Phase::Resting(until) => {
                 group.elsewhere.insert(slot);
                 group.aside.insert((Reverse(entry.priority), slot));
@@ -460,8 +475,8 @@ impl Board {
                 if entry.stopping {
                     self.leaving.insert(slot);
                 }
-                if entry.phase == Phase::Running && !entry.preempt_exempt && !entry.stopping {
-                    self.victims.insert(victim(slot, &entry));
+                if may_be_preempted(&entry) {
+                    self.victims.insert(victim(slot, &entry, group.boost));
                 }
             }
         }
@@ -480,7 +495,10 @@ impl Board {
         }
         let group = &mut self.groups[entry.group as usize];
         match entry.phase {
-            Phase::Waiting(_) => group.remove(entry.priority, entry.uid, slot),
+            Phase::Waiting(_) => {
+                group.remove(entry.priority, entry.uid, slot);
+                group.preempting.remove(&(Reverse(entry.priority), slot));
+            }
             Phase::Resting(until) => {
                 group.elsewhere.remove(&slot);
                 group.aside.remove(&(Reverse(entry.priority), slot));
@@ -502,7 +520,7 @@ impl Board {
                 self.rooms.of(entry.runtime).leave(entry.need);
                 self.isolated_active -= u32::from(entry.isolated);
                 self.leaving.remove(&slot);
-                self.victims.remove(&victim(slot, &entry));
+                self.victims.remove(&victim(slot, &entry, group.boost));
             }
         }
         Some(entry)
@@ -561,7 +579,19 @@ impl Board {
         let lenders =
             if self.settings.keeps(Rule::Escalation) { self.dependents_of(group) } else { Vec::new() };
         let lent = lenders.into_iter().filter_map(|other| self.groups[other as usize].highest()).max();
-        self.groups[group as usize].boost = lent.map_or(i32::MIN, |(priority, _)| priority);
+        let boost = lent.map_or(i32::MIN, |(priority, _)| priority);
+        let before = std::mem::replace(&mut self.groups[group as usize].boost, boost);
+        if before == boost {
+            return;
+        }
+        // Running tasks of the group give way later, or sooner, than they did.
+        for slot in &self.groups[group as usize].elsewhere {
+            let entry = self.entries.get(*slot as usize).and_then(Option::as_ref);
+            if let Some(entry) = entry.filter(|entry| may_be_preempted(entry)) {
+                self.victims.remove(&victim(*slot, entry, before));
+                self.victims.insert(victim(*slot, entry, boost));
+            }
+        }
     }
 
     /// Offers the head of a group, if the rules between groups let it start.
@@ -630,9 +660,13 @@ fn qualified(task: &TaskView, name: &str) -> String {
     format!("{namespace}/{name}")
 }
 
-/// Where a running task stands in the order of giving way: lowest priority first, then newest.
+/// Where a running task stands in the order of giving way: lowest effective priority first, then newest.
 type Victim = (i32, Reverse<i64>, Reverse<u128>, Slot);
 
-fn victim(slot: Slot, entry: &Entry) -> Victim {
-    (entry.priority, Reverse(entry.since), Reverse(entry.uid), slot)
+fn victim(slot: Slot, entry: &Entry, boost: i32) -> Victim {
+    (entry.priority.max(boost), Reverse(entry.since), Reverse(entry.uid), slot)
+}
+
+fn may_be_preempted(entry: &Entry) -> bool {
+    entry.phase == Phase::Running && !entry.preempt_exempt && !entry.stopping
 }

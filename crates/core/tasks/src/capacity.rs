@@ -43,7 +43,7 @@ impl Lack {
         self.slots || self.cpu || self.memory || self.guard.is_some()
     }
 
-    /// True if a task with this need wants any of what is lacking here.
+    /// True if a task with this need wants any of what is lacking here, or would give some of it back.
     pub fn concerns(self, need: Need) -> bool {
         self.closes() || (self.cpu && need.cpu_millis > 0) || (self.memory && need.memory > 0)
     }
@@ -189,7 +189,8 @@ impl Room {
         if self.refused.concerns(need) { self.refused } else { Lack::default() }
     }
 
-    fn lack_for(&self, need: Need) -> Lack {
+    /// What is lacking for a task now, whoever was refused before it.
+    pub fn lack_for(&self, need: Need) -> Lack {
         let beyond = |used: u64, more: u64, most: Option<u64>| {
             more > 0 && most.is_some_and(|most| used.saturating_add(more) > most)
         };
@@ -201,12 +202,9 @@ impl Room {
         }
     }
 
-    /// True if the task would fit once these others are gone.
-    pub fn would_fit(&self, need: Need, gone: impl Iterator<Item = Need>) -> bool {
-        // What waits here for a slot is taken back for whoever makes others leave.
-        let mut after = Self { prefetched: 0, ..*self };
-        gone.for_each(|other| after.leave(other));
-        !after.lack_for(need).any()
+    /// What would be lacking for a task if nothing else were here.
+    pub fn lack_when_empty(&self, need: Need) -> Lack {
+        Self { taken: 0, prefetched: 0, used: Need::default(), ..*self }.lack_for(need)
     }
 
     /// True if the task can never fit, however empty the room is.

@@ -44,7 +44,7 @@ impl Board {
         wrong
     }
 
-    /// Everything that is wrong with a plan, given the priorities of what it preempts.
+    /// Everything that is wrong with a plan, given the effective priorities of what it preempts.
     pub fn plan_violations(plan: &Plan, priority_of: impl Fn(u128) -> i32) -> Vec<String> {
         let mut wrong = Vec::new();
         let mut seen = std::collections::BTreeSet::new();

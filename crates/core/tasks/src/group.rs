@@ -59,6 +59,8 @@ pub struct Group {
     pub elsewhere: BTreeSet<Slot>,
     /// Tasks that rest or are set aside, by their own priority: they do not start, but what they need is needed.
     pub aside: BTreeSet<(Reverse<i32>, Slot)>,
+    /// Waiting tasks that may preempt, by their own priority: what they depend on may preempt for them.
+    pub preempting: BTreeSet<(Reverse<i32>, Slot)>,
     /// Tasks that were submitted and have not ended, resting ones included.
     pub members: u32,
     /// The priority that what depends on these tasks lends them.
@@ -79,6 +81,7 @@ impl Group {
             active: 0,
             elsewhere: BTreeSet::new(),
             aside: BTreeSet::new(),
+            preempting: BTreeSet::new(),
             members: 0,
             boost: i32::MIN,
             offered: None,

@@ -18,6 +18,7 @@ pub mod lifecycle;
 mod names;
 pub mod places;
 pub mod plan;
+mod preemption;
 pub mod progress;
 pub mod reap;
 pub mod reconcile;

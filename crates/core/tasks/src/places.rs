@@ -17,6 +17,9 @@ pub struct Unplaced {
 pub trait Places {
     /// The robot a task goes to. It counts as taken from now on.
     fn place(&mut self, uid: u128, demand: &Arc<Demand>) -> Result<Arc<str>, Unplaced>;
+
+    /// Whether some robot would take a task if no robot had any.
+    fn could_place(&mut self, demand: &Arc<Demand>) -> Result<(), Unplaced>;
 }
 
 /// There are no robots.
@@ -24,7 +27,15 @@ pub struct NoRobots;
 
 impl Places for NoRobots {
     fn place(&mut self, _: u128, _: &Arc<Demand>) -> Result<Arc<str>, Unplaced> {
-        let message = "this server has no fleet; start it with --mqtt-listen or --mqtt-url".to_owned();
-        Err(Unplaced { reason: "NoFleet", message })
+        Err(no_fleet())
     }
+
+    fn could_place(&mut self, _: &Arc<Demand>) -> Result<(), Unplaced> {
+        Err(no_fleet())
+    }
+}
+
+fn no_fleet() -> Unplaced {
+    let message = "this server has no fleet; start it with --mqtt-listen or --mqtt-url".to_owned();
+    Unplaced { reason: "NoFleet", message }
 }

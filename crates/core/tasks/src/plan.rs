@@ -219,6 +219,7 @@ impl Board {
         let mut plan = Plan::default();
         self.wake_resting(now);
         self.rooms.forget_refusals();
+        self.stranded.clear();
         self.choose_starts(now, places, &mut plan);
         self.preempt_for_stuck(now, &mut plan);
         self.explain_some(now, &mut plan);
@@ -264,7 +265,18 @@ impl Board {
             let slot = rank.2;
             let Some(entry) = self.entry(slot) else { continue };
             let (runtime, need, entry_may_prefetch) = (entry.runtime, entry.need, entry.may_prefetch);
-            if entry.isolated && self.rooms.taken() > 0 && isolates {
+            let waits_for_all = entry.isolated && self.rooms.taken() > 0 && isolates;
+            if self.rooms.of(runtime).never_fits(need) {
+                self.hold(slot, Hold::NeverFits, plan);
+                self.move_to(slot, Phase::Unfit);
+                continue;
+            }
+            if waits_for_all {
+                if let Some(hold) = self.strands(slot, places) {
+                    refused[index(runtime)] += 1;
+                    self.hold(slot, hold, plan);
+                    continue;
+                }
                 // Nothing behind it starts either, so that it will have its turn.
                 self.recall_behind(rank, usize::MAX, plan);
                 let hold = Hold::Isolated { running: self.rooms.taken() };
@@ -272,11 +284,6 @@ impl Board {
                 break;
             }
             let room = self.rooms.of(runtime);
-            if room.never_fits(need) {
-                self.hold(slot, Hold::NeverFits, plan);
-                self.move_to(slot, Phase::Unfit);
-                continue;
-            }
             if entry_may_prefetch && !room.has_free_slot() && room.prefetches() {
                 // The place of one that ranks lower is as good as a free one.
                 if room.may_prefetch() || self.recall_behind(rank, 1, plan) > 0 {
@@ -342,6 +349,24 @@ impl Board {
         }
     }
 
+    /// Why an isolated task could not start even if nothing else ran: then nobody has to make way for it.
+    fn strands(&mut self, slot: Slot, places: &mut dyn Places) -> Option<Hold> {
+        let entry = self.entry(slot)?;
+        let (runtime, need, demand) = (entry.runtime, entry.need, entry.demand.clone());
+        let lack = self.rooms.of(runtime).lack_when_empty(need);
+        let hold = if lack.any() {
+            Some(Hold::Capacity(lack))
+        } else if runtime == Runtime::Robot {
+            places.could_place(&demand.unwrap_or_default()).err().map(Hold::Robot)
+        } else {
+            None
+        };
+        if let Some(hold) = &hold {
+            self.stranded.insert(slot, hold.clone());
+        }
+        hold
+    }
+
     fn start(
         &mut self,
         slot: Slot,
@@ -386,47 +411,6 @@ impl Board {
             plan.decisions.push(Decision::Hold { task: self.reference(slot), hold });
             self.move_to(slot, Phase::Waiting(state));
         }
-    }
-
-    /// Makes room for a task that has waited long enough. True if it did.
-    fn preempt(&mut self, slot: Slot, now: i64, plan: &mut Plan) -> bool {
-        let Some(entry) = self.entry(slot).filter(|entry| entry.preempt_enabled) else { return false };
-        if entry.phase != Phase::Waiting(State::QuotaBlocked) {
-            return false;
-        }
-        let due = entry.since.saturating_add(self.settings.preempt_delay);
-        if due > now {
-            plan.wake_at = earliest(plan.wake_at, Some(due));
-            return false;
-        }
-        let (priority, runtime, need) = (entry.priority, entry.runtime, entry.need);
-        let only_lower = self.settings.keeps(Rule::Preemption);
-        let lower = self
-            .victims
-            .iter()
-            .take_while(|(other, ..)| *other < priority || !only_lower)
-            .map(|(.., slot)| *slot);
-        let same_room = |slot: &Slot| self.entry(*slot).is_some_and(|entry| entry.runtime == runtime);
-        let candidates: Vec<Slot> = lower.filter(same_room).collect();
-        let needs = |slots: &[Slot]| {
-            slots.iter().filter_map(|slot| self.entry(*slot).map(|entry| entry.need)).collect::<Vec<_>>()
-        };
-        let leaving: Vec<Slot> = self.leaving.iter().copied().filter(|slot| same_room(slot)).collect();
-        let leaving = needs(&leaving);
-        let room = *self.rooms.clone().of(runtime);
-        let enough_leave = room.would_fit(need, leaving.iter().copied());
-        let enough_could = room.would_fit(need, leaving.into_iter().chain(needs(&candidates)));
-        if enough_leave || !enough_could {
-            return false;
-        }
-        let share = candidates.len().saturating_mul(self.settings.preempt_rate as usize).div_ceil(100).max(1);
-        let by = self.reference(slot);
-        for victim in candidates.into_iter().take(share) {
-            let task = self.reference(victim);
-            self.mark_stopping(victim);
-            plan.decisions.push(Decision::Preempt { task, by: by.clone() });
-        }
-        true
     }
 
     /// Says of some tasks that were never offered what they wait for.
@@ -507,6 +491,9 @@ impl Board {
         if self.isolated_active > 0 {
             return Some(Hold::Isolation);
         }
+        if let Some(hold) = self.stranded.get(&slot) {
+            return Some(hold.clone());
+        }
         if entry.isolated && self.rooms.taken() > 0 {
             return Some(Hold::Isolated { running: self.rooms.taken() });
         }
@@ -526,6 +513,7 @@ impl Board {
         let isolated_before = self
             .offered
             .range(..rank)
+            .filter(|((.., other), _)| !self.stranded.contains_key(other))
             .any(|((.., other), _)| self.entry(*other).is_some_and(|other| other.isolated));
         if isolated_before {
             return Some(Hold::Isolation);

@@ -8,8 +8,8 @@ use crate::board::{Board, Phase};
 use crate::capacity::Lack;
 use crate::group::Slot;
 use crate::plan::{Decision, Plan, earliest};
+use crate::preemption::Right;
 use crate::settings::Rule;
-use crate::view::Need;
 
 /// An attempt that finds no place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,23 +43,24 @@ impl Board {
 
     /// Makes others leave for the first attempt that has waited long enough for a place.
     pub(crate) fn preempt_for_stuck(&mut self, now: i64, plan: &mut Plan) {
-        let mut waiting: Vec<(i32, u128, Stuck)> = self
+        let mut waiting: Vec<(Right, u128, Stuck)> = self
             .stuck
             .iter()
             .filter_map(|(uid, stuck)| {
-                let entry = self.entry(self.slot_of(*uid)?)?;
-                let may = entry.phase == Phase::Pending && entry.preempt_enabled && !entry.stopping;
-                may.then_some((entry.priority, *uid, *stuck))
+                let slot = self.slot_of(*uid)?;
+                let entry = self.entry(slot)?;
+                let right = self.right_to_preempt(slot)?;
+                (entry.phase == Phase::Pending && !entry.stopping).then_some((right, *uid, *stuck))
             })
             .collect();
-        waiting.sort_by_key(|(priority, uid, _)| (std::cmp::Reverse(*priority), *uid));
-        for (priority, uid, stuck) in waiting {
-            let due = stuck.since.saturating_add(self.settings.preempt_delay);
+        waiting.sort_by_key(|(right, uid, _)| (std::cmp::Reverse(right.priority), *uid));
+        for (right, uid, stuck) in waiting {
+            let due = right.lent_since.max(stuck.since).saturating_add(self.settings.preempt_delay);
             if due > now {
                 plan.wake_at = earliest(plan.wake_at, Some(due));
                 continue;
             }
-            if self.make_leave(uid, priority, stuck.lack, plan) {
+            if self.make_leave(uid, right.priority, stuck.lack, plan) {
                 self.stuck.insert(uid, Stuck { since: now, ..stuck });
                 plan.wake_at = earliest(plan.wake_at, Some(now.saturating_add(self.settings.preempt_delay)));
                 return;
@@ -73,7 +74,7 @@ impl Board {
         let Some(runtime) = self.entry(slot).map(|entry| entry.runtime) else { return false };
         let only_lower = self.settings.keeps(Rule::Preemption);
         let helps = |slot: &Slot| {
-            self.entry(*slot).is_some_and(|entry| entry.runtime == runtime && frees(entry.need, lack))
+            self.entry(*slot).is_some_and(|entry| entry.runtime == runtime && lack.concerns(entry.need))
         };
         // Whoever leaves already may be enough.
         if self.leaving.iter().any(helps) {
@@ -90,10 +91,6 @@ impl Board {
         }
         !candidates.is_empty()
     }
-}
-
-fn frees(need: Need, lack: Lack) -> bool {
-    lack.slots || (lack.cpu && need.cpu_millis > 0) || (lack.memory && need.memory > 0)
 }
 
 #[cfg(test)]

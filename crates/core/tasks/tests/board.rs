@@ -2,8 +2,8 @@
 //!
 //! Lines: `now N`, `room slots=N [memory=N] [cpu=N]`, `kind NAME [priority=N] [needs=A,B] [strict]`,
 //! `prefetch N`, `guard quota=N|unschedulable|none`, `stuck NAME [slots] [memory]`, `placed NAME`,
-//! `task NAME [kind=] [subject=] [prio=] [memory=] [isolated] [preempt] [exempt] [rest=]`, `state NAME STATE`, `returned NAME`,
-//! `gone NAME`, `plan`, `why NAME`. Lines that start with `>` are what the board is expected to answer.
+//! `task NAME [kind=] [subject=] [prio=] [memory=] [isolated] [preempt] [exempt] [robot] [rest=]`, `state NAME STATE`,
+//! `returned NAME`, `gone NAME`, `plan`, `why NAME`. Lines that start with `>` are what the board is expected to answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -105,7 +105,7 @@ impl Story {
                     kind: option("kind").unwrap_or_default(),
                     addon: option("addon").unwrap_or_default(),
                     subject: option("subject").unwrap_or_default(),
-                    runtime: None,
+                    runtime: flag("robot").then_some(muster_types::task::Runtime::Robot),
                     need: Need {
                         cpu_millis: 0,
                         memory: u64::try_from(number("memory").unwrap_or(0)).expect("a size"),
@@ -158,8 +158,8 @@ impl Story {
             "plan" => {
                 let plan = self.board.plan(self.now);
                 let priority = |uid| {
-                    let task = self.tasks.values().find(|task| task.uid == uid).expect("a task");
-                    task.priority.unwrap_or(0)
+                    let explanation = self.board.explain(uid, self.now).expect("a task");
+                    explanation.effective_priority.expect("a priority")
                 };
                 assert_eq!(Board::plan_violations(&plan, priority), Vec::<String>::new());
                 self.remember(&plan);
@@ -919,5 +919,209 @@ fn whoever_the_quota_of_the_executor_blocks_may_preempt() {
          now 60
          plan
          > preempt low for high",
+    );
+}
+
+#[test]
+fn preemption_takes_only_tasks_that_give_back_what_is_lacking() {
+    play(
+        "room slots=9 memory=10
+         task light prio=0
+         task heavy prio=1 memory=8
+         plan
+         > start heavy
+         > start light
+         state light Running
+         state heavy Running
+         task urgent prio=9 memory=5 preempt
+         plan
+         > hold urgent Capacity
+         > wake 60
+         state urgent QuotaBlocked
+         now 60
+         plan
+         > preempt heavy for urgent
+         plan
+         gone heavy
+         plan
+         > start urgent",
+    );
+}
+
+#[test]
+fn a_task_whose_leaving_another_makes_needless_is_not_preempted() {
+    play(
+        "room slots=2 memory=10
+         task light prio=0
+         task heavy prio=1 memory=8
+         plan
+         > start heavy
+         > start light
+         state light Running
+         state heavy Running
+         task urgent prio=9 memory=5 preempt
+         plan
+         > hold urgent Capacity
+         > wake 60
+         state urgent QuotaBlocked
+         now 60
+         plan
+         > preempt heavy for urgent",
+    );
+}
+
+#[test]
+fn no_more_tasks_are_preempted_than_are_needed() {
+    let names: Vec<String> = (1..=15).map(|number| format!("t{number:02}")).collect();
+    let each = |line: &dyn Fn(&str) -> String| names.iter().map(|name| line(name)).collect::<String>();
+    let story = String::from("room slots=15\n")
+        + &each(&|name| format!("task {name} prio=1\n"))
+        + "plan\n"
+        + &each(&|name| format!("> start {name}\n"))
+        + &each(&|name| format!("state {name} Running\n"))
+        + "task urgent prio=9 preempt
+           plan
+           > hold urgent Capacity
+           > wake 60
+           state urgent QuotaBlocked
+           now 60
+           plan
+           > preempt t15 for urgent";
+    play(&story);
+}
+
+#[test]
+fn a_running_task_that_a_higher_one_waits_for_is_not_preempted_before_others() {
+    play(
+        "room slots=2
+         kind language
+         kind analyze needs=language
+         task discovery kind=language subject=x prio=0
+         task other prio=2
+         plan
+         > start other
+         > start discovery
+         state other Running
+         state discovery Running
+         task analysis kind=analyze subject=x prio=8
+         task urgent prio=5 preempt
+         plan
+         > hold urgent Capacity
+         > hold analysis Dependency
+         > wake 60
+         state urgent QuotaBlocked
+         now 60
+         plan
+         > preempt other for urgent",
+    );
+}
+
+#[test]
+fn a_running_task_gives_way_again_when_nobody_waits_for_it_any_more() {
+    play(
+        "room slots=1
+         kind language
+         kind analyze needs=language
+         task discovery kind=language subject=x prio=0
+         plan
+         > start discovery
+         state discovery Running
+         task analysis kind=analyze subject=x prio=8
+         task urgent prio=5 preempt
+         plan
+         > hold urgent Capacity
+         > hold analysis Dependency
+         > wake 60
+         state urgent QuotaBlocked
+         now 60
+         plan
+         gone analysis
+         plan
+         > preempt discovery for urgent",
+    );
+}
+
+#[test]
+fn a_task_that_may_preempt_lets_what_it_waits_for_preempt() {
+    play(
+        "room slots=1
+         kind language
+         kind analyze needs=language
+         task busy prio=5
+         plan
+         > start busy
+         state busy Running
+         task discovery kind=language subject=x prio=0
+         plan
+         > hold discovery Capacity
+         state discovery QuotaBlocked
+         now 30
+         plan
+         task analysis kind=analyze subject=x prio=9 preempt
+         plan
+         > hold analysis Dependency
+         > wake 90
+         now 90
+         plan
+         > preempt busy for discovery
+         gone busy
+         plan
+         > start discovery raised to 9 by analysis",
+    );
+}
+
+#[test]
+fn a_task_that_may_not_preempt_lends_no_such_right() {
+    play(
+        "room slots=1
+         kind language
+         kind analyze needs=language
+         task busy prio=5
+         plan
+         > start busy
+         state busy Running
+         task discovery kind=language subject=x prio=0
+         task analysis kind=analyze subject=x prio=9
+         plan
+         > hold discovery Capacity
+         > hold analysis Dependency
+         state discovery QuotaBlocked
+         now 90
+         plan",
+    );
+}
+
+#[test]
+fn an_isolated_task_that_no_robot_could_take_holds_back_nobody() {
+    play(
+        "room slots=9
+         task runs prio=9
+         plan
+         > start runs
+         task alone isolated prio=5 robot
+         task later prio=1
+         plan
+         > hold alone NoFleet
+         > start later
+         why alone
+         > NoFleet: this server has no fleet; start it with --mqtt-listen or --mqtt-url
+         task last prio=0
+         plan
+         > start last",
+    );
+}
+
+#[test]
+fn an_isolated_task_that_can_never_fit_holds_back_nobody() {
+    play(
+        "room slots=9 memory=10
+         task runs prio=9
+         plan
+         > start runs
+         task alone isolated prio=5 memory=11
+         task later prio=1
+         plan
+         > hold alone NeverFits
+         > start later",
     );
 }

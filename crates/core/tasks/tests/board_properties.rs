@@ -144,7 +144,8 @@ impl World {
             Step::Pass { later } => {
                 self.now += later;
                 let plan = self.board.plan(self.now);
-                let priority = |uid: u128| self.tasks[&uid].priority.unwrap_or(0);
+                let effective = |uid| self.board.explain(uid, self.now).and_then(|it| it.effective_priority);
+                let priority = |uid| effective(uid).expect("it is on the board");
                 assert_eq!(Board::plan_violations(&plan, priority), Vec::<String>::new());
                 for decision in &plan.decisions {
                     self.carry_out(decision);

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use muster_fleet::RobotView;
-use muster_fleet::fleet::Fleet;
+use muster_fleet::fleet::{Fleet, Refusal};
 use muster_ports::clock::Millis;
 use muster_ports::runtime::{Fact, Handle, Observation};
 use muster_ports::store::{Change, ResourceName};
@@ -53,8 +53,16 @@ impl Places for Robots {
     fn place(&mut self, uid: u128, demand: &Arc<Demand>) -> Result<Arc<str>, Unplaced> {
         let placed = self.fleet.place(uid, demand);
         let name = |path: Arc<str>| path.split_once('/').map_or(path.clone(), |(_, name)| name.into());
-        placed.map(name).map_err(|it| Unplaced { reason: it.reason, message: it.message })
+        placed.map(name).map_err(unplaced)
     }
+
+    fn could_place(&mut self, demand: &Arc<Demand>) -> Result<(), Unplaced> {
+        self.fleet.could_place(demand).map_err(unplaced)
+    }
+}
+
+fn unplaced(refusal: Refusal) -> Unplaced {
+    Unplaced { reason: refusal.reason, message: refusal.message }
 }
 
 impl Robots {
