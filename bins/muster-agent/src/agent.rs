@@ -70,8 +70,10 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         told,
         done,
     ));
+    let authority = args.ca_file.as_deref().and_then(|path| std::path::absolute(path).ok());
     let mut agent = Agent {
         identity,
+        authority: authority.and_then(|path| Some(path.to_str()?.to_owned())),
         credential,
         records,
         places,
@@ -89,6 +91,8 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
 
 struct Agent {
     identity: Identity,
+    /// The file with the authority that it trusts, if that is not one of this machine's.
+    authority: Option<String>,
     credential: String,
     records: Records,
     places: SentPlaces,

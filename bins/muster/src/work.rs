@@ -37,6 +37,7 @@ use muster_relay_sinks::SinkMaker;
 use muster_runtime_process::ProcessRuntime;
 use muster_tasks::capacity::Capacity;
 use muster_tasks::render::Token;
+use muster_types::addon::Grant;
 use muster_types::{Quantity, Task};
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
@@ -216,9 +217,9 @@ impl Work {
             runtime.run_until(*lasts.borrow());
         }
         let tokens = tokens.clone();
-        let mint = move |task: &Task, attempt: u32| {
+        let mint = move |task: &Task, attempt: u32, grants: &[Grant]| {
             let handle = Handle { task: task.metadata.uid.clone(), attempt };
-            Token::new(tokens.mint(&task.metadata.namespace, &task.metadata.name, &handle))
+            Token::new(tokens.mint(&task.metadata.namespace, &task.metadata.name, &handle, grants))
         };
         let pods = match &wanted.pods {
             Some(args) => {

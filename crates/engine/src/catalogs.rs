@@ -73,6 +73,11 @@ impl Catalogs {
         space.catalog.select(&task.spec, space.kinds.get(&task.spec.kind), tags)
     }
 
+    /// The kind of a task, if it names one that exists.
+    pub fn kind(&self, task: &Task) -> Option<&TaskKind> {
+        self.spaces.get(&task.metadata.namespace)?.kinds.get(&task.spec.kind)
+    }
+
     /// The kinds of all namespaces, their priorities, and those whose dependencies must succeed, named `namespace/name`, if
     /// they changed since the last call.
     pub fn changed_kinds(&mut self) -> Option<(KindGraph, BTreeMap<String, i32>, BTreeSet<String>)> {

@@ -8,6 +8,7 @@ use muster_tasks::capacity::Capacity;
 use muster_tasks::reap::ReapSettings;
 use muster_tasks::render::Token;
 use muster_tasks::settings::Settings as QueueSettings;
+use muster_types::addon::Grant;
 use muster_types::{Millis, Task};
 
 /// Settings of the engine.
@@ -68,26 +69,26 @@ pub enum Prefetch {
     Fixed(u32),
 }
 
-/// Makes tokens for attempts: from the task and the number of the attempt.
+/// Makes tokens for attempts: from the task, the number of the attempt, and what its addon was granted.
 #[derive(Clone)]
 pub struct Mint(Arc<MintFn>);
 
-type MintFn = dyn Fn(&Task, u32) -> Token + Send + Sync;
+type MintFn = dyn Fn(&Task, u32, &[Grant]) -> Token + Send + Sync;
 
 impl Mint {
     /// A mint.
-    pub fn new(mint: impl Fn(&Task, u32) -> Token + Send + Sync + 'static) -> Self {
+    pub fn new(mint: impl Fn(&Task, u32, &[Grant]) -> Token + Send + Sync + 'static) -> Self {
         Self(Arc::new(mint))
     }
 
     /// A mint whose tokens open nothing.
     pub fn worthless() -> Self {
-        Self::new(|_, _| Token::new(""))
+        Self::new(|_, _, _| Token::new(""))
     }
 
     /// The token of an attempt.
-    pub fn token(&self, task: &Task, attempt: u32) -> Token {
-        (self.0)(task, attempt)
+    pub fn token(&self, task: &Task, attempt: u32, grants: &[Grant]) -> Token {
+        (self.0)(task, attempt, grants)
     }
 }
 

@@ -128,7 +128,8 @@ fn render(
         (None, Some(_)) => ROBOT_DIRECTORIES,
         (None, None) => [&*own, &*own, &*cache],
     };
-    let token = settings.mint.token(task, attempt);
+    let grants = selection.addon.map_or(&[][..], |addon| &addon.spec.grants);
+    let token = settings.mint.token(task, attempt, grants);
     let runs_image = task.spec.driver.and_then(Driver::image_driver).is_some();
     let base_env: &[_] = match (pods, robots) {
         (Some(pods), _) => &pods.base_env,
@@ -146,6 +147,7 @@ fn render(
         runtime,
         attempt,
         task,
+        kind: place.catalogs.kind(task),
         selection,
         contract: Contract {
             url: pods.map(|pods| &pods.url).or(robots.map(|robots| &robots.url)).unwrap_or(&settings.url),

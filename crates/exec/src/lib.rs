@@ -20,6 +20,7 @@ mod attempt;
 mod attempt_dir;
 mod cgroup;
 mod course;
+mod data_file;
 mod ended_log;
 mod executor;
 mod frame;

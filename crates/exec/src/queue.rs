@@ -177,11 +177,12 @@ impl State {
     }
 }
 
-/// Whether any thread can start it: one program, for whoever runs this, in a directory of its own.
+/// Whether any thread can start it: one program, for whoever runs this, in a directory of its own, with nothing in it before.
 fn is_plain(launch: &Launch) -> bool {
     let for_another = |user: &str, files: bool| !user.is_empty() || files;
     launch.containers.len() == 1
         && launch.limits == Limits::default()
         && launch.image.is_none()
+        && launch.data.is_none()
         && launch.robot.as_ref().is_none_or(|robot| !for_another(&robot.user, !robot.artifacts.is_empty()))
 }

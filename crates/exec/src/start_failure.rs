@@ -247,6 +247,7 @@ mod tests {
             pod: None,
             robot: None,
             image: None,
+            data: None,
         }
     }
 

@@ -70,6 +70,7 @@ mod tests {
             pod: None,
             robot: None,
             image: None,
+            data: None,
         }
     }
 

@@ -41,9 +41,21 @@ pub struct AddonSpec {
     /// affinity, imagePullSecrets, serviceAccountName, securityContext and the like. What a task says is merged over it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod: Option<Value>,
+    /// What its attempts may write besides their own reports and files. Default: nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    #[schemars(extend("x-kubernetes-list-type" = "set"))]
+    pub grants: Vec<Grant>,
     /// Any document that describes the addon; not used by the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
+}
+
+words! {
+    /// Something that attempts of an addon may write.
+    pub enum Grant {
+        /// The tags of the Application that the task is about.
+        SubjectTags = "subjectTags",
+    }
 }
 
 /// What was observed of the addon.
@@ -69,7 +81,8 @@ mod tests {
             "kind": "Addon",
             "metadata": {"name": "java-analyzer", "resourceVersion": "7"},
             "spec": {
-                "task": "analyzer", "selector": "tag:Language=Java", "container": {"image": "a"}, "metadata": {"b": "c"},
+                "task": "analyzer", "selector": "tag:Language=Java", "container": {"image": "a"}, "grants": ["subjectTags"],
+                "metadata": {"b": "c"},
             },
             "status": {
                 "conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": "2026-11-15T14:00:00Z"}],

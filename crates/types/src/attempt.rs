@@ -35,6 +35,39 @@ impl fmt::Display for Handle {
     }
 }
 
+/// Names the file with the data of the task, in the environment of every program of an attempt whose task has some.
+pub const DATA_FILE_VARIABLE: &str = "MUSTER_TASK_DATA_FILE";
+/// Holds the data itself, as JSON, if it is no longer than [`MAX_DATA_VARIABLE`].
+pub const DATA_VARIABLE: &str = "MUSTER_TASK_DATA";
+/// Bytes of data that an attempt is given at most. As much fits into the annotations of a pod and into a message to a robot.
+pub const MAX_DATA: usize = 128 << 10;
+/// Bytes of data that are also in a variable: every program of the attempt has a copy, and no variable may be as long as a file.
+pub const MAX_DATA_VARIABLE: usize = 32 << 10;
+
+/// The data of a task, merged over that of its kind, as JSON text.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TaskData(String);
+
+impl TaskData {
+    /// Keeps a document.
+    pub fn new(json: String) -> Self {
+        Self(json)
+    }
+
+    /// The document.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for TaskData {
+    /// The document is left out: it may be long, and nobody else's business.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TaskData({} bytes)", self.0.len())
+    }
+}
+
 /// An attempt to be carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launch {
@@ -63,6 +96,9 @@ pub struct Launch {
     /// What docker or podman run; nothing for plain processes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<Box<ImageLaunch>>,
+    /// What the task hands to its programs. The runtime makes it a file and names that in [`DATA_FILE_VARIABLE`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<TaskData>,
 }
 
 /// One program of an attempt.
@@ -246,7 +282,7 @@ mod tests {
             command: vec!["true".to_owned()],
             env: vec![("MUSTER_TOKEN".to_owned(), "muster_a_secret".to_owned())],
         };
-        let shown = format!("{container:?}");
+        let shown = format!("{container:?} {:?}", TaskData::new("{\"password\": \"secret\"}".to_owned()));
         assert!(shown.contains("MUSTER_TOKEN") && !shown.contains("secret"), "{shown}");
     }
 }

@@ -3,6 +3,7 @@
 mod access;
 mod artifacts;
 mod cut;
+mod data;
 mod dialects;
 mod guide;
 mod images;

@@ -16,6 +16,8 @@ use crate::uploads::Upload;
 
 /// What attempts are given of the agent's environment.
 const PASSED_ON: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
+/// Names a file with the authority of the server's certificate.
+const AUTHORITY_VARIABLE: &str = "MUSTER_CA_FILE";
 /// What an attempt waits for while its files come.
 const DOWNLOADING: &str = "Downloading";
 
@@ -80,7 +82,7 @@ impl Agent {
         }
         // This acknowledges the dispatch: the attempt is written down.
         self.tell(&handle, &Observation::Created).await?;
-        give_environment(&mut launch);
+        give_environment(&mut launch, self.authority.as_deref());
         if artifacts.is_empty() {
             self.runtime.start(launch);
             return Ok(());
@@ -195,18 +197,17 @@ fn lost(why: &str) -> Observation {
 }
 
 /// Programs find what this machine offers, unless the task says otherwise. The home of the agent is not that of other users, and an image
-/// has an environment of its own.
-fn give_environment(launch: &mut Launch) {
-    if launch.image.is_some() {
-        return;
-    }
+/// has an environment of its own. Whom the agent trusts, its programs trust, if they reach the server at all.
+fn give_environment(launch: &mut Launch, authority: Option<&str>) {
     let other_user = launch.robot.as_ref().is_some_and(|robot| !robot.user.is_empty());
-    for container in &mut launch.containers {
-        for name in PASSED_ON.into_iter().filter(|name| !other_user || *name != "HOME") {
-            if let Ok(value) = std::env::var(name)
-                && !container.env.iter().any(|(known, _)| known == name)
-            {
-                container.env.push((name.to_owned(), value));
+    let passed_on = if launch.image.is_some() { &[][..] } else { &PASSED_ON[..] };
+    let passed_on = passed_on.iter().filter(|name| !other_user || **name != "HOME");
+    let offered = passed_on.filter_map(|name| Some((*name, std::env::var(name).ok()?)));
+    let authority = authority.map(|path| (AUTHORITY_VARIABLE, path.to_owned()));
+    for (name, value) in offered.chain(authority) {
+        for container in &mut launch.containers {
+            if !container.env.iter().any(|(known, _)| known == name) {
+                container.env.push((name.to_owned(), value.clone()));
             }
         }
     }

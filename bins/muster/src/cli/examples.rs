@@ -128,7 +128,7 @@ Examples, in a script that is an addon:
 
 The server puts what is needed into the environment of every attempt: MUSTER_URL, MUSTER_TOKEN, MUSTER_NAMESPACE and
 MUSTER_TASK. If the URL begins with https, MUSTER_CA_FILE names a file with the authority of its certificate; without
-it the one in the data directory is used.";
+it the one in the data directory is used. MUSTER_TASK_DATA_FILE names a file with the data of the task, if it has some.";
 
 /// Of `apply`.
 pub const APPLY: &str = "\

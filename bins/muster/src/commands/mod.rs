@@ -2,6 +2,7 @@
 
 mod adapter;
 mod apply;
+mod attempt_env;
 mod backup;
 mod cancel;
 mod completion;

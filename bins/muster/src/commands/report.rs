@@ -1,20 +1,19 @@
 //! `muster report`: what a script tells of the task it is an attempt of.
 
-use std::env;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 use http_body_util::BodyExt as _;
 use hyper::Method;
 use hyper::body::Incoming;
 use muster_client::addon::{self, Addon, Sent};
 use serde_json::{Map, Value, json};
 
+use super::attempt_env::AttemptEnv;
 use super::document_arg;
 use crate::cli::{BucketCommand, Globals, ReportAdd, ReportArgs, ReportCommand};
-use crate::data_dir::DataDir;
 use crate::output::documents::{Language, render};
 use crate::output::streams;
 
@@ -48,30 +47,10 @@ pub async fn run(globals: &Globals, args: &ReportArgs) -> anyhow::Result<ExitCod
 
 /// The task that the environment names.
 fn addon_of(globals: &Globals) -> anyhow::Result<Addon> {
-    let variable = |name: &str| {
-        env::var(name).ok().filter(|value| !value.is_empty()).ok_or_else(|| {
-            anyhow!(
-                "{name} is not set; `muster report` is for programs that a server runs as attempts of a task, which \
-                 gives it to them"
-            )
-        })
-    };
-    let (url, token, task) = (variable("MUSTER_URL")?, variable("MUSTER_TOKEN")?, variable("MUSTER_TASK")?);
+    let attempt = AttemptEnv::read()?;
     let namespace = globals.namespace.clone().unwrap_or_else(|| "default".to_owned());
-    let authority = if url.starts_with("https://") { authority(globals)? } else { None };
-    Ok(Addon::new(&url, token, &namespace, &task, authority)?)
-}
-
-/// Who vouches for a server that speaks TLS.
-fn authority(globals: &Globals) -> anyhow::Result<Option<Vec<u8>>> {
-    if let Some(path) = env::var_os("MUSTER_CA_FILE").filter(|path| !path.is_empty()) {
-        let shown = Path::new(&path).display().to_string();
-        let pem =
-            std::fs::read(&path).with_context(|| format!("cannot read {shown}, named by MUSTER_CA_FILE"))?;
-        return Ok(Some(pem));
-    }
-    let data = DataDir::choose(globals.data.as_deref()).ok();
-    Ok(data.and_then(|data| std::fs::read(data.authority()).ok()))
+    let authority = attempt.authority(globals)?;
+    Ok(Addon::new(&attempt.url, attempt.token, &namespace, &attempt.task, authority)?)
 }
 
 /// What is added to the report.

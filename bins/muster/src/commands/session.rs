@@ -2,6 +2,7 @@
 
 use muster_client::{Access, Client, Sources};
 
+use super::attempt_env::AttemptEnv;
 use crate::cli::Globals;
 use crate::data_dir::DataDir;
 
@@ -17,7 +18,18 @@ pub struct Session {
 
 impl Session {
     /// Chooses the server. Nothing is sent yet.
+    ///
+    /// A program that runs as an attempt speaks with the attempt's own token, unless it is told otherwise: what it may do depends on
+    /// its task and not on whose files it can read.
     pub async fn open(globals: &Globals) -> anyhow::Result<Self> {
+        let is_told = globals.kubeconfig.is_some() || globals.data.is_some() || globals.server.is_some();
+        if !is_told && let Ok(attempt) = AttemptEnv::read() {
+            let authority = attempt.authority(globals)?;
+            return Self::with(
+                globals,
+                Access::of_attempt(&attempt.url, attempt.token, authority.as_deref())?,
+            );
+        }
         let sources = Sources {
             named: globals.kubeconfig.clone(),
             data: DataDir::choose(globals.data.as_deref()).ok().map(|data| data.kubeconfig()),

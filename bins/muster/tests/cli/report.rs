@@ -173,3 +173,62 @@ fn a_token_is_worth_nothing_after_the_end_of_its_attempt() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("does not accept the token in MUSTER_TOKEN"), "{said}");
 }
+
+#[test]
+fn a_program_finds_the_data_of_its_task_over_that_of_its_kind() {
+    let served = Served::running("1");
+    served.apply(
+        "---
+apiVersion: muster.dev/v1alpha1
+kind: TaskKind
+metadata: {name: scan}
+spec: {data: {rules: [a, b], mode: {fast: true, depth: 1}}}
+---
+apiVersion: muster.dev/v1alpha1
+kind: Task
+metadata: {name: scan-1}
+spec:
+  kind: scan
+  data: {mode: {depth: 9}}
+  container: {command: [sh, -euc, 'cd /; cat $MUSTER_TASK_DATA_FILE; echo; echo $MUSTER_TASK_DATA']}
+",
+    );
+    assert_eq!(served.muster(&["wait", "scan-1"]).code, 0);
+    let log = served.muster(&["logs", "scan-1"]).out;
+    let merged = json!({"rules": ["a", "b"], "mode": {"fast": true, "depth": 9}});
+    let read: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect("it is JSON")).collect();
+    assert_eq!(read, [merged.clone(), merged]);
+}
+
+/// Gets its own task and its subject, and is refused everything else.
+const LOOK_AROUND: &str = "muster get task $MUSTER_TASK -o json | grep -q own-document
+     muster get task $MUSTER_TASK | grep -q Running
+     muster get application inventory -o name
+     if muster get tasks 2> refused; then exit 1; fi
+     cat refused >&2";
+
+fn look_around(served: &Served) -> String {
+    served
+        .apply("apiVersion: muster.dev/v1alpha1\nkind: Application\nmetadata: {name: inventory}\nspec: {}\n");
+    let mut arguments = vec!["submit", "--wait", "--subject", "Application/inventory"];
+    arguments.extend(["--input", "{\"own-document\": 1}", "--", "sh", "-euc", LOOK_AROUND]);
+    let said = served.muster(&arguments);
+    let log = served.muster(&["logs", said.out.trim_end()]).out;
+    assert_eq!(said.code, 0, "{}\n{log}", said.err);
+    log
+}
+
+#[test]
+fn a_script_gets_its_own_task_with_its_own_token() {
+    // The admin's kubeconfig lies in the same home directory.
+    let log = look_around(&Served::running("1"));
+    assert!(log.starts_with("application.muster.dev/inventory\n"), "{log}");
+    assert!(log.contains("with role addon cannot list resource \"tasks\""), "{log}");
+}
+
+#[test]
+fn a_script_gets_its_own_task_from_a_server_that_speaks_tls_alone() {
+    let world = World::new();
+    let server = world.up(&["--listen", "0.0.0.0:0", "--tls-generate", "--roles", "api,engine"]);
+    look_around(&Served { world, server });
+}

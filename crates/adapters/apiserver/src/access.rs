@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use muster_ports::delegate::Identity;
+use muster_types::addon::Grant;
 use muster_types::names::RESOURCES_GROUP;
 use muster_types::task::Subject;
 use serde::{Deserialize, Serialize};
@@ -99,6 +100,8 @@ pub struct BoundAttempt {
     pub attempt: u32,
     /// What the task is about.
     pub subject: Option<Subject>,
+    /// What its addon was granted.
+    pub grants: Vec<Grant>,
 }
 
 /// What is asked for.
@@ -148,6 +151,11 @@ fn reporter_may(ask: &Ask<'_>, reads: bool) -> bool {
 }
 
 impl BoundAttempt {
+    /// True if it may write the tags of its subject.
+    pub fn writes_tags(&self) -> bool {
+        self.grants.contains(&Grant::SubjectTags)
+    }
+
     fn allows(&self, ask: &Ask<'_>) -> bool {
         let subject = self.subject.as_ref().filter(|subject| subject.kind == "Application");
         ask.group == "muster.dev"
@@ -155,6 +163,10 @@ impl BoundAttempt {
             && match (ask.resource, ask.verb) {
                 ("tasks", "get") => ask.name == self.task,
                 ("applications", "get") => subject.is_some_and(|subject| subject.name == ask.name),
+                // Of which only the tags: that is seen when the change is read.
+                ("applications", "patch" | "update") => {
+                    self.writes_tags() && subject.is_some_and(|subject| subject.name == ask.name)
+                }
                 (part, "get" | "create" | "update" | "delete") => {
                     ADDON_PARTS.contains(&part) && ask.name == self.task
                 }
@@ -170,7 +182,9 @@ pub fn authorize(user: &User, ask: &Ask<'_>) -> Result<(), Refusal> {
     }
     let Ask { verb, group, resource, .. } = ask;
     let advice = match user.role {
-        Role::Addon => "the token of an attempt opens its own task, its subject and what it reports",
+        Role::Addon => {
+            "the token of an attempt opens its own task, its subject, what it reports and what spec.grants of its addon names"
+        }
         Role::Reporter => "the token of a reporter opens managed resources and what its adapter says of them",
         Role::Robot => "the token is for robots to join with; it opens nothing here",
         Role::Cluster => "the roles of the cluster decide",
@@ -198,6 +212,7 @@ mod tests {
             task: "own".to_owned(),
             attempt: 1,
             subject: Some(subject),
+            grants: Vec::new(),
         };
         let user = User { name: "addon".to_owned(), role: Role::Addon, bound: Some(Bound::Attempt(bound)) };
         allows(&user, &Ask { verb, group: "muster.dev", resource, namespace, name })

@@ -1,7 +1,8 @@
 //! Tokens of attempts: made without a write, and good for as long as the attempt.
 //!
 //! A token says which attempt it is for and carries a proof under a key that only servers of this store have:
-//! `muster_a_<base64url of namespace/name/uid/attempt>.<base64url of HMAC-SHA256>`. It opens something only while that
+//! `muster_a_<base64url of namespace/name/uid/attempt/grants>.<base64url of HMAC-SHA256>`, where grants are what the addon of
+//! the attempt was granted, with commas between them; nothing, and no slash before it, for most. It opens something only while that
 //! task is there with that uid, its latest attempt has that number, and it is Pending or Running; nothing has to be
 //! revoked.
 
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use muster_ports::store::{Batch, CommitError, Draft, Key, Precondition, ResourceName, Store, Write};
+use muster_types::addon::Grant;
 use muster_types::attempt::Handle;
 use muster_types::task::Subject;
 use muster_types::task_status::{FIRST_ATTEMPT, State};
@@ -96,9 +98,13 @@ impl AttemptTokens {
         Ok(Self { key, store: store.clone(), tasks: ResourceName::new("tasks.muster.dev") })
     }
 
-    /// The token of an attempt at a task.
-    pub fn mint(&self, namespace: &str, name: &str, handle: &Handle) -> String {
-        let claim = format!("{namespace}/{name}/{}/{}", handle.task, handle.attempt);
+    /// The token of an attempt at a task, and of what its addon was granted.
+    pub fn mint(&self, namespace: &str, name: &str, handle: &Handle, grants: &[Grant]) -> String {
+        let mut claim = format!("{namespace}/{name}/{}/{}", handle.task, handle.attempt);
+        if !grants.is_empty() {
+            claim.push('/');
+            claim.push_str(&grants.iter().map(|grant| grant.as_str()).collect::<Vec<_>>().join(","));
+        }
         let proof = hmac::sign(&self.key, claim.as_bytes());
         format!("{PREFIX}{}.{}", URL_SAFE_NO_PAD.encode(claim), URL_SAFE_NO_PAD.encode(proof))
     }
@@ -111,8 +117,14 @@ impl AttemptTokens {
         let proof = URL_SAFE_NO_PAD.decode(proof).ok()?;
         hmac::verify(&self.key, &claim, &proof).ok()?;
         let claim = String::from_utf8(claim).ok()?;
-        let [namespace, name, uid, attempt] = claim.split('/').collect::<Vec<_>>().try_into().ok()?;
+        let (four, grants) = match claim.match_indices('/').nth(3) {
+            Some((at, _)) => (&claim[..at], &claim[at + 1..]),
+            None => (claim.as_str(), ""),
+        };
+        let [namespace, name, uid, attempt] = four.split('/').collect::<Vec<_>>().try_into().ok()?;
         let attempt: u32 = attempt.parse().ok()?;
+        // A newer server may know more of them; what is not known here is not granted here.
+        let grants = grants.split(',').filter_map(|grant| grant.parse().ok()).collect();
         let stored = self.store.get(&Key::new(&self.tasks, namespace, name))?;
         let head: TaskHead = serde_json::from_slice(stored.json()).ok()?;
         let status = head.status;
@@ -125,6 +137,7 @@ impl AttemptTokens {
             task: name.to_owned(),
             attempt,
             subject: head.spec.subject,
+            grants,
         };
         let name = format!("attempt {attempt} of {namespace}/{name}");
         holds.then_some(User { name, role: Role::Addon, bound: Some(Bound::Attempt(bound)) })
@@ -159,7 +172,7 @@ mod tests {
     async fn a_token_is_good_while_its_attempt_is_pending_or_running() {
         let store = store();
         let tokens = AttemptTokens::open(&store).await.unwrap();
-        let token = tokens.mint("ns", "a", &handle("u1", 2));
+        let token = tokens.mint("ns", "a", &handle("u1", 2), &[]);
         assert!(tokens.verify(&token).is_none(), "there is no such task");
         for (uid, state, attempt, good) in [
             ("u1", "Pending", 2, true),
@@ -181,10 +194,22 @@ mod tests {
         let store = store();
         let tokens = AttemptTokens::open(&store).await.unwrap();
         put_task(&store, "u1", "Running", 1).await;
-        let user = tokens.verify(&tokens.mint("ns", "a", &handle("u1", 1))).unwrap();
+        let user = tokens.verify(&tokens.mint("ns", "a", &handle("u1", 1), &[])).unwrap();
         let Some(Bound::Attempt(bound)) = user.bound else { panic!("{user:?}") };
         assert_eq!((bound.namespace.as_str(), bound.task.as_str(), bound.attempt), ("ns", "a", 1));
         assert_eq!(user.role, Role::Addon);
+    }
+
+    #[tokio::test]
+    async fn a_token_carries_what_the_addon_was_granted() {
+        let store = store();
+        let tokens = AttemptTokens::open(&store).await.unwrap();
+        put_task(&store, "u1", "Running", 1).await;
+        for grants in [&[][..], &[Grant::SubjectTags]] {
+            let user = tokens.verify(&tokens.mint("ns", "a", &handle("u1", 1), grants)).unwrap();
+            let Some(Bound::Attempt(bound)) = user.bound else { panic!("{user:?}") };
+            assert_eq!(bound.grants, grants);
+        }
     }
 
     #[tokio::test]
@@ -195,7 +220,7 @@ mod tests {
         let first = AttemptTokens::open(&one).await.unwrap();
         let second = AttemptTokens::open(&one).await.unwrap();
         let stranger = AttemptTokens::open(&two).await.unwrap();
-        let token = first.mint("ns", "a", &handle("u1", 1));
+        let token = first.mint("ns", "a", &handle("u1", 1), &[]);
         assert!(second.verify(&token).is_some());
         assert!(stranger.verify(&token).is_none());
     }
@@ -205,7 +230,7 @@ mod tests {
         let store = store();
         let tokens = AttemptTokens::open(&store).await.unwrap();
         put_task(&store, "u1", "Running", 1).await;
-        let token = tokens.mint("ns", "a", &handle("u1", 1));
+        let token = tokens.mint("ns", "a", &handle("u1", 1), &[]);
         assert!(tokens.verify(&token).is_some());
         for at in PREFIX.len()..token.len() {
             let mut changed = token.clone().into_bytes();

@@ -27,6 +27,7 @@ mod freshness;
 mod front_door;
 pub mod front_proxy;
 pub mod garbage;
+mod granted_change;
 mod ids;
 pub mod kind;
 pub mod kinds;

@@ -153,7 +153,8 @@ fn rules_of_addon(bound: &BoundAttempt, body: &Value) -> Value {
         rule(&["get", "create", "update", "delete"], &ADDON_PARTS, &bound.task),
     ];
     if let Some(subject) = bound.subject.as_ref().filter(|subject| subject.kind == "Application") {
-        rules.push(rule(&["get"], &["applications"], &subject.name));
+        let verbs = if bound.writes_tags() { &["get", "patch", "update"][..] } else { &["get"] };
+        rules.push(rule(verbs, &["applications"], &subject.name));
     }
     Value::Array(rules)
 }

@@ -13,6 +13,8 @@ use base64::Engine as _;
 use hyper::Uri;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Config, Error};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::{self, PemObject as _};
 
 use crate::error::{ClientError, Peer};
 
@@ -99,6 +101,21 @@ impl Access {
         Ok(Self { config, peer })
     }
 
+    /// The server of an attempt and the attempt's own token; `authority` (PEM) is who vouches for it if it speaks TLS, those of this
+    /// machine if nothing is said.
+    pub fn of_attempt(url: &str, token: String, authority: Option<&[u8]>) -> Result<Self, ClientError> {
+        let Self { mut config, peer } = Self::local(url, token, "the token in MUSTER_TOKEN")?;
+        if config.cluster_url.scheme_str() == Some("https") {
+            let setup = |error: pem::Error| {
+                let reason = format!("the authority cannot be read: {error}");
+                ClientError::Setup { url: peer.url.clone(), reason }
+            };
+            let read = |pem| CertificateDer::pem_slice_iter(pem).map(|it| Ok(it.map_err(setup)?.to_vec()));
+            config.root_cert = authority.map(|pem| read(pem).collect::<Result<_, _>>()).transpose()?;
+        }
+        Ok(Self { config, peer })
+    }
+
     /// The server.
     pub fn url(&self) -> &str {
         &self.peer.url
@@ -112,7 +129,7 @@ impl Access {
     /// The certificate authorities that the server is checked against, in PEM.
     pub fn authority(&self) -> Option<String> {
         let certificates = self.config.root_cert.as_deref()?;
-        Some(certificates.iter().map(|certificate| pem(certificate)).collect())
+        Some(certificates.iter().map(|certificate| certificate_text(certificate)).collect())
     }
 
     pub(crate) fn peer(&self) -> &Peer {
@@ -207,7 +224,7 @@ fn show(uri: &Uri) -> String {
     format!("{scheme}://{host}{port}{}", uri.path().trim_end_matches('/'))
 }
 
-fn pem(certificate: &[u8]) -> String {
+fn certificate_text(certificate: &[u8]) -> String {
     const LINE: usize = 64;
     let text = base64::engine::general_purpose::STANDARD.encode(certificate);
     let mut out = String::from("-----BEGIN CERTIFICATE-----\n");
@@ -302,8 +319,19 @@ mod tests {
     }
 
     #[test]
+    fn an_attempt_trusts_whom_it_is_told_to() {
+        let of = |url, authority: Option<&str>| {
+            Access::of_attempt(url, "muster_a_secret".to_owned(), authority.map(str::as_bytes))
+        };
+        let access = of("https://h:1", Some(&certificate_text(&[7; 60]))).unwrap();
+        assert_eq!(access.config.root_cert, Some(vec![vec![7; 60]]));
+        assert!(of("https://h:1", None).unwrap().config.root_cert.is_none(), "those of this machine");
+        assert!(!format!("{access:?}").contains("secret"));
+    }
+
+    #[test]
     fn certificates_become_lines_of_pem() {
-        let text = pem(&[7; 60]);
+        let text = certificate_text(&[7; 60]);
         let lines: Vec<_> = text.lines().map(str::len).collect();
         assert_eq!(lines, [27, 64, 16, 25]);
     }

@@ -5,7 +5,9 @@
 
 use std::time::Duration;
 
-use muster_ports::runtime::{Handle, Launch, LaunchContainer, Limits, PodContainer, PodLaunch};
+use muster_ports::runtime::{
+    DATA_FILE_VARIABLE, Handle, Launch, LaunchContainer, Limits, PodContainer, PodLaunch,
+};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
@@ -27,6 +29,11 @@ const AUTHORITY_DIR: &str = "/var/run/muster";
 const AUTHORITY_FILE: &str = "ca.pem";
 /// Says where it is.
 const AUTHORITY_VARIABLE: &str = "MUSTER_CA_FILE";
+/// Holds the data of the task, which the pod finds as a file.
+const DATA: &str = "muster.dev/data";
+/// Where that file is.
+const DATA_DIR: &str = "/var/run/muster-data";
+const DATA_FILE: &str = "data.json";
 /// Variables that are secrets.
 const SECRET_VARIABLES: [&str; 2] = ["MUSTER_TOKEN", "TOKEN"];
 /// The key of the token in its Secret.
@@ -78,7 +85,7 @@ pub(crate) fn render_pod(
         .containers
         .iter()
         .zip(&pod.containers)
-        .map(|(container, more)| render_container(&name, container, more, settings))
+        .map(|(container, more)| render_container(launch, container, more, settings))
         .collect();
     let (leading, sidecars) = containers.split_at(1.min(containers.len()));
     let sidecars: Vec<Value> = sidecars
@@ -97,7 +104,11 @@ pub(crate) fn render_pod(
     let mut annotations = json!({ TASK_NAME: format!("{}/{}", pod.namespace, pod.task) });
     if let Some(authority) = &settings.authority {
         annotations[AUTHORITY] = json!(authority);
-        volumes.push(authority_volume());
+        volumes.push(annotation_volume("authority", AUTHORITY, AUTHORITY_FILE));
+    }
+    if let Some(data) = &launch.data {
+        annotations[DATA] = json!(data.as_str());
+        volumes.push(annotation_volume("data", DATA, DATA_FILE));
     }
     let mut spec = json!({
         "restartPolicy": "Never",
@@ -160,13 +171,14 @@ pub(crate) fn render_secret(launch: &Launch, pod: &Pod, settings: &PodSettings) 
 }
 
 fn render_container(
-    pod: &str,
+    launch: &Launch,
     container: &LaunchContainer,
     more: &PodContainer,
     settings: &PodSettings,
 ) -> Value {
-    let mut env: Vec<Value> =
-        container.env.iter().map(|(name, value)| render_variable(pod, name, value)).collect();
+    let pod = launch.handle.pod_name();
+    let own = container.env.iter().filter(|(name, _)| launch.data.is_none() || name != DATA_FILE_VARIABLE);
+    let mut env: Vec<Value> = own.map(|(name, value)| render_variable(&pod, name, value)).collect();
     let mut mounts = vec![
         json!({ "name": "addon", "mountPath": "/addon" }),
         json!({ "name": "shared", "mountPath": "/shared" }),
@@ -178,6 +190,10 @@ fn render_container(
         let file =
             json!({ "name": AUTHORITY_VARIABLE, "value": format!("{AUTHORITY_DIR}/{AUTHORITY_FILE}") });
         env.extend((!is_said).then_some(file));
+    }
+    if launch.data.is_some() {
+        mounts.push(json!({ "name": "data", "mountPath": DATA_DIR, "readOnly": true }));
+        env.push(json!({ "name": DATA_FILE_VARIABLE, "value": format!("{DATA_DIR}/{DATA_FILE}") }));
     }
     let mut rendered =
         json!({ "name": container.name, "image": more.image, "env": env, "volumeMounts": mounts });
@@ -226,11 +242,11 @@ fn cache_volume(settings: &PodSettings) -> Value {
     }
 }
 
-/// The authority as a file, out of the pod itself: nothing else has to be there first.
-fn authority_volume() -> Value {
-    let field = format!("metadata.annotations['{AUTHORITY}']");
-    let item = json!({ "path": AUTHORITY_FILE, "fieldRef": { "fieldPath": field } });
-    json!({ "name": "authority", "downwardAPI": { "items": [item] } })
+/// An annotation of the pod as a file of a volume: nothing else has to be there first.
+fn annotation_volume(volume: &str, annotation: &str, file: &str) -> Value {
+    let field = format!("metadata.annotations['{annotation}']");
+    let item = json!({ "path": file, "fieldRef": { "fieldPath": field } });
+    json!({ "name": volume, "downwardAPI": { "items": [item] } })
 }
 
 fn labels(handle: &Handle, settings: &PodSettings) -> Value {
@@ -257,6 +273,8 @@ fn whole_seconds(duration: Duration) -> u64 {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use muster_ports::runtime::TaskData;
+
     use super::*;
 
     pub(crate) fn settings() -> PodSettings {
@@ -288,6 +306,7 @@ pub(crate) mod tests {
             })),
             robot: None,
             image: None,
+            data: None,
         }
     }
 
@@ -349,6 +368,26 @@ pub(crate) mod tests {
         let said = pod.unwrap()["spec"]["containers"][0]["env"].to_string();
         assert!(said.contains("/own") && !said.contains("ca.pem"), "{said}");
         assert!(!rendered(|_, _| {}).unwrap().to_string().contains("authority"));
+    }
+
+    #[test]
+    fn a_pod_finds_the_data_of_its_task_as_a_file() {
+        let pod = rendered(|launch, _| {
+            launch.data = Some(TaskData::new(r#"{"a":"$(B)"}"#.into()));
+            launch.containers[0].env.push((DATA_FILE_VARIABLE.into(), "/forged".into()));
+        });
+        let pod = pod.unwrap();
+        assert_eq!(pod["metadata"]["annotations"][DATA], r#"{"a":"$(B)"}"#);
+        let item = &pod["spec"]["volumes"][3]["downwardAPI"]["items"][0];
+        assert_eq!(item["fieldRef"]["fieldPath"], "metadata.annotations['muster.dev/data']");
+        let file = json!({ "name": "MUSTER_TASK_DATA_FILE", "value": "/var/run/muster-data/data.json" });
+        for container in [&pod["spec"]["containers"][0], &pod["spec"]["initContainers"][0]] {
+            assert!(container["env"].as_array().unwrap().contains(&file), "{container:#}");
+            assert!(!container.to_string().contains("forged"));
+            assert_eq!(container["volumeMounts"][3]["mountPath"], "/var/run/muster-data");
+        }
+        assert_eq!(item["path"], "data.json");
+        assert!(!rendered(|_, _| {}).unwrap().to_string().contains("muster-data"));
     }
 
     #[test]

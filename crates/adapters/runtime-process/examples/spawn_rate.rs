@@ -134,6 +134,7 @@ fn launch(round: usize, index: usize) -> Launch {
         pod: None,
         robot: None,
         image: None,
+        data: None,
     }
 }
 

@@ -14,9 +14,11 @@
 //!    whatever is no ASCII letter or digit, with the value the extension itself gets; if two come to the same name, the
 //!    later extension's;
 //! 4. the contract with addons: `MUSTER_URL`, `MUSTER_TOKEN`, `MUSTER_TASK`, `MUSTER_NAMESPACE`, `ADDON_HOME`,
-//!    `SHARED_PATH`, `CACHE_PATH`, the hub's `HUB_BASE_URL`, `TOKEN` and `TASK`, and `MUSTER_INDEX` for a task of an array.
-//!    No manifest can override these, so a program can rely on them; `MUSTER_INDEX` passes through where the task is of
-//!    no array.
+//!    `SHARED_PATH`, `CACHE_PATH`, the hub's `HUB_BASE_URL`, `TOKEN` and `TASK`, `MUSTER_INDEX` for a task of an array, and
+//!    `MUSTER_TASK_DATA` for a task with data that is short. No manifest can override these, so a program can rely on them;
+//!    the last two pass through where the task is of no array or has no data.
+//!
+//! The data of a task is the launch's, whole; the runtime makes it a file.
 //!
 //! Macros `${seq:8000}` are replaced in the command from its second element on, in args and in the values of 2, container
 //! by container, in this order; see [`muster_expr::sequence`].
@@ -26,7 +28,9 @@ use std::fmt;
 use std::time::Duration;
 
 use muster_expr::Sequences;
-use muster_types::attempt::{Handle, Launch, LaunchContainer, Limits};
+use muster_types::attempt::{
+    DATA_VARIABLE, Handle, Launch, LaunchContainer, Limits, MAX_DATA, MAX_DATA_VARIABLE, TaskData,
+};
 use muster_types::container::{Container, Resources};
 use muster_types::image_launch::{ImageContainer, ImageDriver, ImageLaunch};
 use muster_types::pod_launch::{PodContainer, PodLaunch};
@@ -50,6 +54,8 @@ pub struct Order<'a> {
     pub attempt: u32,
     /// The task.
     pub task: &'a Task,
+    /// Its kind, if it has one.
+    pub kind: Option<&'a TaskKind>,
     /// What was selected for it.
     pub selection: &'a Selection<'a>,
     /// How its programs reach the server and their directories.
@@ -137,6 +143,15 @@ pub enum RenderError {
         /// Which container.
         container: String,
     },
+    /// More data than an attempt can be given.
+    #[error(
+        "the data of the task, merged over that of its kind, is {bytes} bytes long; an attempt is given {MAX_DATA} at most, so keep \
+         it in a bucket or elsewhere and name the place"
+    )]
+    DataTooLarge {
+        /// How much it is.
+        bytes: usize,
+    },
     /// A variable that no system accepts.
     #[error("variable {name:?} of container {container:?} cannot be set: {why}")]
     EnvNotValid {
@@ -158,6 +173,7 @@ impl RenderError {
             Self::NameNotValid { .. } => "NameNotValid",
             Self::CommandNotValid { .. } => "CommandNotValid",
             Self::EnvNotValid { .. } => "EnvNotValid",
+            Self::DataTooLarge { .. } => "DataTooLarge",
         }
     }
 }
@@ -167,6 +183,10 @@ pub fn render_attempt(order: &Order<'_>) -> Result<Launch, RenderError> {
     let spec = &order.task.spec;
     let programs = list_programs(spec, order.selection);
     let limits = sum_limits(spec, &programs).ok_or(RenderError::NoContainer)?;
+    let data = render_data(spec, order.kind).map(|data| data.to_string());
+    if let Some(bytes) = data.as_ref().map(String::len).filter(|bytes| *bytes > MAX_DATA) {
+        return Err(RenderError::DataTooLarge { bytes });
+    }
     let mut names = BTreeSet::new();
     let mut sequences = Sequences::new();
     let images = Images::of(order.runtime, spec.driver);
@@ -178,14 +198,17 @@ pub fn render_attempt(order: &Order<'_>) -> Result<Launch, RenderError> {
     let pod = (order.runtime == Runtime::Pod).then(|| Box::new(render_pod(order, &programs, &rendered)));
     // For the first container alone, which takes them.
     let mut from_extensions = rendered.iter().flat_map(RenderedProgram::as_seen_by_addon).collect();
-    let containers = rendered.into_iter().map(|program| LaunchContainer {
-        name: program.name,
-        command: program.command,
-        env: join_env(order, program.env, std::mem::take(&mut from_extensions)),
-    });
+    let containers = rendered
+        .into_iter()
+        .map(|program| LaunchContainer {
+            name: program.name,
+            command: program.command,
+            env: join_env(order, data.as_deref(), program.env, std::mem::take(&mut from_extensions)),
+        })
+        .collect();
     Ok(Launch {
         handle: Handle { task: order.task.metadata.uid.clone(), attempt: order.attempt },
-        containers: containers.collect(),
+        containers,
         timeout: spec.timeout.map(Duration::from).filter(|timeout| !timeout.is_zero()),
         kill_timeout: spec.kill_timeout.map_or(order.kill_timeout, Duration::from),
         // Its rank, and whether it waits for a slot, is known to whoever chose it.
@@ -195,6 +218,7 @@ pub fn render_attempt(order: &Order<'_>) -> Result<Launch, RenderError> {
         pod,
         robot: None,
         image,
+        data: data.map(TaskData::new),
     })
 }
 
@@ -406,6 +430,7 @@ impl RenderedProgram<'_> {
 /// A whole environment, by name.
 fn join_env(
     order: &Order<'_>,
+    data: Option<&str>,
     own: Vec<(String, String)>,
     from_extensions: Vec<(String, String)>,
 ) -> Vec<(String, String)> {
@@ -425,8 +450,10 @@ fn join_env(
     ];
     let injected = injected.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
     let index = order.index.map(|index| ("MUSTER_INDEX".to_owned(), index.to_string()));
-    let all = order.base_env.iter().cloned().chain(own).chain(from_extensions).chain(injected).chain(index);
-    let mut all: Vec<_> = all.collect();
+    let data = data.filter(|data| data.len() <= MAX_DATA_VARIABLE);
+    let data = data.map(|data| (DATA_VARIABLE.to_owned(), data.to_owned()));
+    let all = order.base_env.iter().cloned().chain(own).chain(from_extensions).chain(injected);
+    let mut all: Vec<_> = all.chain(index).chain(data).collect();
     all.sort_by(|(one, _), (other, _)| one.cmp(other));
     // Of those with one name, the last one counts.
     all.dedup_by(|later, kept| {

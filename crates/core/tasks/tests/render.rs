@@ -36,11 +36,23 @@ fn render_at(
     addon: Option<&Addon>,
     extensions: &[Extension],
 ) -> Result<Launch, RenderError> {
+    render_of(None, index, task, addon, extensions)
+}
+
+/// The same, of a kind or without one.
+fn render_of(
+    kind: Option<&TaskKind>,
+    index: Option<u64>,
+    task: &Task,
+    addon: Option<&Addon>,
+    extensions: &[Extension],
+) -> Result<Launch, RenderError> {
     let token = Token::new("secret");
     render_attempt(&Order {
         runtime: task.spec.runtime.unwrap_or(Runtime::Process),
         attempt: 2,
         task,
+        kind,
         selection: &Selection { addon, extensions: extensions.iter().collect() },
         contract: Contract {
             url: "https://127.0.0.1:7400",
@@ -313,6 +325,61 @@ mod environment {
         let token = Token::new("secret");
         assert_eq!(format!("{token:?}"), "Token(…)");
         assert_eq!(token.reveal(), "secret");
+    }
+}
+
+mod data_of_the_task {
+    use muster_types::attempt::{MAX_DATA, MAX_DATA_VARIABLE, TaskData};
+
+    use super::*;
+
+    fn with_data(data: Value) -> Task {
+        let own = json!([{"name": "MUSTER_TASK_DATA", "value": "mine"}]);
+        task(
+            json!({"data": data, "containers": [{"command": ["a"], "env": own}, {"name": "b", "command": ["b"]}]}),
+        )
+    }
+
+    /// Data that is this long as JSON.
+    fn long(bytes: usize) -> Value {
+        Value::String("x".repeat(bytes - 2))
+    }
+
+    #[test]
+    fn the_data_of_a_kind_reaches_every_program_under_that_of_the_task() {
+        let spec = json!({"data": {"rules": ["a"], "mode": {"fast": true, "depth": 1}}});
+        let kind = TaskKind::new("default", "analyzer", serde_json::from_value(spec).unwrap());
+        let launch = render_of(Some(&kind), None, &with_data(json!({"mode": {"depth": 9}})), None, &[]);
+        let launch = launch.unwrap();
+        let merged = json!({"rules": ["a"], "mode": {"fast": true, "depth": 9}});
+        let read = |text: Option<&str>| serde_json::from_str::<Value>(text.unwrap()).unwrap();
+        assert_eq!(read(launch.data.as_ref().map(TaskData::as_str)), merged);
+        for container in 0..2 {
+            assert_eq!(read(variable(&launch, container, "MUSTER_TASK_DATA")), merged);
+        }
+    }
+
+    #[test]
+    fn a_task_without_data_gets_none() {
+        let launch = render(&task(json!({"container": {"command": ["a"]}})), None, &[]).unwrap();
+        assert_eq!((launch.data.as_ref(), variable(&launch, 0, "MUSTER_TASK_DATA")), (None, None));
+    }
+
+    #[test]
+    fn data_that_is_too_long_for_a_variable_is_a_file_alone() {
+        let launch = |bytes: usize| render(&with_data(long(bytes)), None, &[]).unwrap();
+        assert!(variable(&launch(MAX_DATA_VARIABLE), 1, "MUSTER_TASK_DATA").is_some());
+        let launch = launch(MAX_DATA_VARIABLE + 1);
+        assert_eq!(variable(&launch, 1, "MUSTER_TASK_DATA"), None);
+        assert_eq!(launch.data.unwrap().as_str().len(), MAX_DATA_VARIABLE + 1);
+    }
+
+    #[test]
+    fn more_data_than_fits_is_refused_with_its_length() {
+        assert!(render(&with_data(long(MAX_DATA)), None, &[]).is_ok());
+        let error = render(&with_data(long(MAX_DATA + 1)), None, &[]).unwrap_err();
+        assert_eq!(error.reason(), "DataTooLarge");
+        assert!(error.to_string().contains("131073 bytes"), "{error}");
     }
 }
 

@@ -12,6 +12,7 @@ use crate::account::Account;
 use crate::attempt::Attempt;
 use crate::cgroup::Group;
 use crate::course::Course;
+use crate::data_file::give_data;
 use crate::image_run::container_name;
 use crate::log_writer::LogWriter;
 use crate::moment::Moment;
@@ -46,7 +47,7 @@ impl Executor {
         check(&launch).map_err(Refusal::Failed)?;
         let Launch {
             handle,
-            containers,
+            mut containers,
             timeout,
             kill_timeout,
             priority: _,
@@ -55,6 +56,7 @@ impl Executor {
             pod: _,
             robot,
             image,
+            data,
         } = launch;
         let user = robot.as_ref().map(|robot| robot.user.clone()).filter(|user| !user.is_empty());
         let account = match &image {
@@ -71,9 +73,9 @@ impl Executor {
             self.dirs.create(&handle, &self.spares)
         };
         let work = made.map_err(|error| Refusal::of_directory(&self.dirs.path(&handle), error))?;
-        if let Some(account) = account
-            && let Err(error) = account.take_over(&work, self.dirs.root())
-        {
+        let given = data.map_or(Ok(()), |data| give_data(&data, &work, &mut containers));
+        let taken = || account.map_or(Ok(()), |account| account.take_over(&work, self.dirs.root()));
+        if let Err(error) = given.and_then(|()| taken()) {
             // Without its mark it can be started again.
             self.dirs.remove(&handle).ok();
             return Err(Refusal::Failed(StartFailure::of_directory(&work, &error)));

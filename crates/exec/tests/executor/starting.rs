@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use muster_types::attempt::Observation;
+use muster_types::attempt::{Observation, TaskData};
 use muster_types::robot_launch::RobotLaunch;
 use rustix::fs::OFlags;
 
@@ -41,6 +41,17 @@ fn programs_run_in_an_empty_directory_of_their_own() {
     yard.run("t", "pwd; ls -A; echo kept > file");
     assert_eq!(yard.log("t"), format!("{}\n", yard.work("t").display()));
     assert_eq!(fs::read_to_string(yard.work("t").join("file")).expect("a test needs it"), "kept\n");
+}
+
+#[test]
+fn every_program_finds_the_data_of_the_task_in_a_file_that_is_named_to_it() {
+    let mut yard = Yard::new();
+    let script = "cat $MUSTER_TASK_DATA_FILE; stat -c ' %a' $MUSTER_TASK_DATA_FILE; cd /; test -f $MUSTER_TASK_DATA_FILE";
+    let mut launch = launch("t", &[("main", script), ("side", "cat $MUSTER_TASK_DATA_FILE")]);
+    launch.data = Some(TaskData::new(r#"{"depth":9}"#.into()));
+    yard.executor.start(launch);
+    assert_eq!(codes(&yard.ending("t"))[0], 0);
+    assert_eq!(yard.log("t"), "{\"depth\":9} 600\n");
 }
 
 /// What whoever runs the tests handed down to every process.

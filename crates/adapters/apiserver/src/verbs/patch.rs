@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::call::Call;
 use crate::encode::MAX_OBJECT;
+use crate::granted_change;
 use crate::kind::{Input, Part};
 use crate::negotiate::{PatchForm, parse_yaml, patch_form};
 use crate::options::FieldValidation;
@@ -78,6 +79,7 @@ async fn apply_object(call: &mut Call, body: &[u8]) -> Result<Reply, Refusal> {
             if call.part == Part::Status {
                 return Err(Refusal::not_found(call.info(), call.name()));
             }
+            granted_change::check_create(&call.user, call.name())?;
             match store_new(call, new).await {
                 // Somebody created it meanwhile: merge with that.
                 Err(refusal) if refusal.code == StatusCode::CONFLICT && !call.options.dry_run => continue,

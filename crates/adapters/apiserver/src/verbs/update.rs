@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::call::Call;
 use crate::encode::Encoded;
+use crate::granted_change;
 use crate::kind::{AnyObject, Input, Part};
 use crate::metadata_rules;
 use crate::negotiate::{ObjectBody, object_body};
@@ -74,6 +75,7 @@ pub async fn store_change(
     if !causes.is_empty() {
         return Err(Refusal::invalid(info, call.name(), causes));
     }
+    granted_change::check_change(&call.user, &*old_object, &*new)?;
     if ownership == Ownership::Track {
         record_owner(call, old, &*old_object, &mut *new)?;
     }

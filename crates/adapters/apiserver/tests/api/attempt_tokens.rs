@@ -2,6 +2,7 @@
 
 use hyper::header::CONTENT_TYPE;
 use muster_apiserver::access::Role;
+use muster_types::addon::Grant;
 use serde_json::{Value, json};
 
 use crate::server::{Ask, MERGE_PATCH, Server, application, path, path_in, task};
@@ -156,4 +157,89 @@ async fn the_key_of_attempt_tokens_is_served_nowhere() {
     {
         server.get(place).await.refused(404);
     }
+}
+
+/// The same with an addon that was granted the tags of its subject.
+async fn server_with_tagger() -> (Server, String) {
+    let (server, _) = server_with_attempt().await;
+    let own = server.send(Ask::new("GET", &format!("{}/own", path("tasks")))).await.good();
+    let uid = own["metadata"]["uid"].as_str().unwrap().to_owned();
+    let token = server.attempt_token_with("own", &uid, 1, &[Grant::SubjectTags]);
+    (server, token)
+}
+
+fn patch_of(name: &str, patch: &Value, token: &str) -> Ask {
+    let place = format!("{}/{name}", path("applications"));
+    Ask::new("PATCH", &place).json(patch).header(CONTENT_TYPE, MERGE_PATCH).token(token)
+}
+
+fn java() -> Value {
+    json!([{"category": "Language", "tag": "Java"}])
+}
+
+fn apply_java(token: &str) -> Ask {
+    let applied = json!({
+        "apiVersion": "muster.dev/v1alpha1", "kind": "Application", "metadata": {"name": "inventory"},
+        "spec": {"tags": java()},
+    });
+    let place = format!("{}/inventory?fieldManager=tagger", path("applications"));
+    let ask = Ask::new("PATCH", &place).json(&applied);
+    ask.header(CONTENT_TYPE, "application/apply-patch+yaml").token(token)
+}
+
+#[tokio::test]
+async fn an_attempt_with_the_grant_sets_the_tags_of_its_subject() {
+    let (server, token) = server_with_tagger().await;
+    let patched = server.send(patch_of("inventory", &json!({"spec": {"tags": java()}}), &token)).await.good();
+    assert_eq!((&patched["spec"]["tags"], &patched["spec"]["properties"]["n"]), (&java(), &json!(0)));
+    let mut whole = patched.clone();
+    whole["spec"]["tags"] = json!([]);
+    let place = format!("{}/inventory", path("applications"));
+    let replaced = server.send(Ask::new("PUT", &place).json(&whole).token(&token)).await.good();
+    assert!(replaced["spec"].get("tags").is_none(), "{replaced}");
+    assert_eq!(server.send(apply_java(&token)).await.good()["spec"]["tags"], java());
+    let asked = json!({
+        "verb": "patch", "group": "muster.dev", "resource": "applications", "namespace": "default", "name": "inventory",
+    });
+    assert!(may(&server, &token, asked).await);
+}
+
+#[tokio::test]
+async fn an_attempt_without_the_grant_sets_no_tags() {
+    let (server, token) = server_with_attempt().await;
+    let message =
+        server.send(patch_of("inventory", &json!({"spec": {"tags": java()}}), &token)).await.refused(403);
+    assert!(message.contains("spec.grants of its addon"), "{message}");
+}
+
+#[tokio::test]
+async fn the_grant_opens_nothing_but_the_tags_of_the_own_subject() {
+    let (server, token) = server_with_tagger().await;
+    let before = server.revision();
+    let other =
+        server.send(patch_of("billing", &json!({"spec": {"tags": java()}}), &token)).await.refused(403);
+    assert!(other.contains("addon"), "{other}");
+    for patch in [
+        json!({"spec": {"tags": java(), "properties": {"n": 1}}}),
+        json!({"metadata": {"labels": {"a": "b"}}}),
+        json!({"metadata": {"finalizers": ["muster.dev/a"]}}),
+        json!({"spec": null}),
+    ] {
+        let message = server.send(patch_of("inventory", &patch, &token)).await.refused(403);
+        assert!(message.contains("spec.tags of its subject and no other field"), "{patch}: {message}");
+    }
+    for (method, place) in [("DELETE", "/inventory"), ("POST", ""), ("DELETE", "")] {
+        let ask = Ask::new(method, &format!("{}{place}", path("applications"))).json(&json!({}));
+        server.send(ask.token(&token)).await.refused(403);
+    }
+    assert_eq!(server.revision(), before);
+}
+
+#[tokio::test]
+async fn the_grant_does_not_make_a_subject_that_is_gone() {
+    let (server, token) = server_with_tagger().await;
+    let place = format!("{}/inventory", path("applications"));
+    server.send(Ask::new("DELETE", &place)).await.good();
+    let message = server.send(apply_java(&token)).await.refused(403);
+    assert!(message.contains("is not created"), "{message}");
 }

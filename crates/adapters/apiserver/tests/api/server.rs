@@ -25,6 +25,7 @@ use muster_ports::clock::{Clock, ManualClock};
 use muster_ports::delegate::{FrontProxy, ScriptedDelegate};
 use muster_ports::runtime::Handle;
 use muster_ports::store::{History, Store};
+use muster_types::addon::Grant;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -184,7 +185,12 @@ impl Server {
 
     /// The token of an attempt at a task in the namespace `default`.
     pub fn attempt_token(&self, task: &str, uid: &str, attempt: u32) -> String {
-        self.attempts.mint("default", task, &Handle { task: uid.to_owned(), attempt })
+        self.attempt_token_with(task, uid, attempt, &[])
+    }
+
+    /// The same, of an attempt whose addon was granted something.
+    pub fn attempt_token_with(&self, task: &str, uid: &str, attempt: u32, grants: &[Grant]) -> String {
+        self.attempts.mint("default", task, &Handle { task: uid.to_owned(), attempt }, grants)
     }
 
     pub async fn token(&self, name: &str, role: Role) -> String {

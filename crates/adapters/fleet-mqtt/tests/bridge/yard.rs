@@ -212,5 +212,6 @@ pub fn launch(robot: &str, attempt: u32) -> Launch {
             stop_after_silence: None,
         })),
         image: None,
+        data: None,
     }
 }

@@ -139,6 +139,7 @@ pub fn launch(task: &str, scripts: &[(&str, &str)]) -> Launch {
         pod: None,
         robot: None,
         image: None,
+        data: None,
     }
 }
 
