@@ -164,6 +164,7 @@ fn a_task_that_waited_or_was_done_longer_than_its_ttl_is_deleted() {
     world.create("Task", "created", &shell("true", json!({ "suspend": true, "ttl": { "created": "1s" } })));
     world.create("Task", "done", &shell("true", json!({ "ttl": { "succeeded": "1s" } })));
     let subject = json!({ "kind": "Application", "name": "app" });
+    world.create("Application", "app", &json!({}));
     world.create("Task", "first", &shell("sleep 600", json!({ "subject": subject, "killTimeout": "1s" })));
     world.wait_for_state("first", "Running");
     world.create("Task", "waits", &shell("true", json!({ "subject": subject, "ttl": { "pending": "1s" } })));

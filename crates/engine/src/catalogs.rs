@@ -2,12 +2,31 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use muster_ports::store::Change;
+use muster_ports::store::{Change, Key, ResourceName, Store};
+use muster_tasks::absent::{Absent, Reference};
 use muster_tasks::kinds::KindGraph;
 use muster_tasks::select::{Catalog, SelectError, Selection};
+use muster_tasks::view::TaskView;
 use muster_types::application::Tag;
+use muster_types::names::RESOURCES_GROUP;
+use muster_types::resource_type::ResourceScope;
 use muster_types::task_kind::Require;
-use muster_types::{Addon, Application, Extension, JsonText, Task, TaskKind};
+use muster_types::{Addon, Application, Extension, JsonText, ResourceType, Task, TaskKind};
+
+/// Where applications are kept.
+const APPLICATIONS: &str = "applications.muster.dev";
+/// The kind of subjects that need not be declared.
+const APPLICATION: &str = "Application";
+
+/// Kinds of ours that tasks may be about as well, and where they are kept.
+const OWN_SUBJECTS: [(&str, &str); 6] = [
+    ("Robot", "robots.muster.dev"),
+    ("Task", "tasks.muster.dev"),
+    ("TaskGroup", "taskgroups.muster.dev"),
+    ("Job", "jobs.muster.dev"),
+    ("Schedule", "schedules.muster.dev"),
+    ("KubeJob", "kubejobs.muster.dev"),
+];
 
 /// The catalogs of all namespaces.
 #[derive(Debug, Default)]
@@ -15,6 +34,28 @@ pub struct Catalogs {
     spaces: BTreeMap<String, Space>,
     /// The kinds changed since somebody asked.
     kinds_changed: bool,
+    /// Declared kinds, which tasks may be about.
+    declared: BTreeMap<String, Declared>,
+    /// What appeared or changed since somebody asked.
+    news: Vec<CatalogNews>,
+}
+
+/// A kind that somebody declared.
+#[derive(Debug)]
+struct Declared {
+    /// The name of its ResourceType.
+    by: String,
+    resource: ResourceName,
+    is_namespaced: bool,
+}
+
+/// Something that tasks may have waited for.
+#[derive(Debug)]
+pub enum CatalogNews {
+    /// It is there.
+    Appeared(Absent),
+    /// Addons, extensions or tags of this namespace are others.
+    SelectionChanged(String),
 }
 
 #[derive(Debug, Default)]
@@ -33,6 +74,13 @@ impl Catalogs {
         let name = change.object.name().to_owned();
         let gone = change.deleted;
         let resource = change.resource.as_str();
+        if !gone {
+            self.note_news(resource, &namespace, &name);
+        }
+        if resource == "resourcetypes.muster.dev" {
+            self.observe_type(&name, read::<ResourceType>(json, gone));
+            return;
+        }
         let space = self.spaces.entry(namespace).or_default();
         match resource {
             "addons.muster.dev" => match read::<Addon>(json, gone) {
@@ -50,12 +98,89 @@ impl Catalogs {
                     None => drop(space.kinds.remove(&name)),
                 }
             }
-            "applications.muster.dev" => match read::<Application>(json, gone) {
+            APPLICATIONS => match read::<Application>(json, gone) {
                 Some(application) => drop(space.applications.insert(name, application.spec.tags)),
                 None => drop(space.applications.remove(&name)),
             },
             _ => {}
         }
+    }
+
+    /// Writes down what tasks may have waited for.
+    fn note_news(&mut self, resource: &str, namespace: &str, name: &str) {
+        let absent = |what| CatalogNews::Appeared(Absent { namespace: namespace.to_owned(), what });
+        let name = name.to_owned();
+        match resource {
+            "taskkinds.muster.dev" => self.news.push(absent(Reference::Kind(name))),
+            "addons.muster.dev" => self.news.push(absent(Reference::Addon(name))),
+            APPLICATIONS => self.news.push(absent(Reference::Subject { kind: APPLICATION.to_owned(), name })),
+            "extensions.muster.dev" => {}
+            other => {
+                let of_resource = |(_, declared): &(&String, &Declared)| declared.resource.as_str() == other;
+                let declared = self.declared.iter().find(of_resource).map(|(kind, _)| kind.as_str());
+                let own = || OWN_SUBJECTS.iter().find(|(_, own)| *own == other).map(|(kind, _)| *kind);
+                if let Some(kind) = declared.or_else(own) {
+                    self.news.push(absent(Reference::Subject { kind: kind.to_owned(), name }));
+                }
+                return;
+            }
+        }
+        if resource != "taskkinds.muster.dev" {
+            self.news.push(CatalogNews::SelectionChanged(namespace.to_owned()));
+        }
+    }
+
+    fn observe_type(&mut self, name: &str, declared: Option<ResourceType>) {
+        self.declared.retain(|_, declared| declared.by != name);
+        let Some(it) = declared else { return };
+        let what = Reference::SubjectKind(it.spec.names.kind.clone());
+        self.news.push(CatalogNews::Appeared(Absent { namespace: String::new(), what }));
+        let is_namespaced = it.spec.scope() == ResourceScope::Namespaced;
+        let resource = ResourceName::new(&format!("{}.{RESOURCES_GROUP}", it.spec.names.plural));
+        self.declared.insert(it.spec.names.kind, Declared { by: name.to_owned(), resource, is_namespaced });
+    }
+
+    /// What appeared or changed since the last call.
+    pub fn take_news(&mut self) -> Vec<CatalogNews> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Something that a task names and that does not exist, as far as can be told before it is selected for.
+    pub fn absent(&self, task: &TaskView, store: &Store) -> Option<Absent> {
+        let (namespace, _) = task.path.split_once('/')?;
+        let absent = |what| Some(Absent { namespace: namespace.to_owned(), what });
+        let space = self.spaces.get(namespace);
+        if let Some((kind, name)) = task.subject.split_once('/')
+            && let Some(absent) = self.absent_subject(namespace, kind, name, store)
+        {
+            return Some(absent);
+        }
+        if !task.kind.is_empty() && !space.is_some_and(|space| space.kinds.contains_key(&task.kind)) {
+            return absent(Reference::Kind(task.kind.clone()));
+        }
+        if !task.addon.is_empty() && !space.is_some_and(|space| space.catalog.addon(&task.addon).is_some()) {
+            return absent(Reference::Addon(task.addon.clone()));
+        }
+        None
+    }
+
+    fn absent_subject(&self, namespace: &str, kind: &str, name: &str, store: &Store) -> Option<Absent> {
+        let absent = |namespace: &str, what| Some(Absent { namespace: namespace.to_owned(), what });
+        let subject = || Reference::Subject { kind: kind.to_owned(), name: name.to_owned() };
+        if kind == APPLICATION {
+            let space = self.spaces.get(namespace);
+            let exists = space.is_some_and(|space| space.applications.contains_key(name));
+            return if exists { None } else { absent(namespace, subject()) };
+        }
+        let own = OWN_SUBJECTS.iter().find(|(own, _)| *own == kind);
+        let (resource, namespace) = match (self.declared.get(kind), own) {
+            (Some(declared), _) if declared.is_namespaced => (declared.resource.clone(), namespace),
+            (Some(declared), _) => (declared.resource.clone(), ""),
+            (None, Some((_, resource))) => (ResourceName::new(resource), namespace),
+            (None, None) => return absent("", Reference::SubjectKind(kind.to_owned())),
+        };
+        let exists = store.get(&Key::new(&resource, namespace, name)).is_some();
+        if exists { None } else { absent(namespace, subject()) }
     }
 
     /// The catalog of a namespace.
@@ -67,7 +192,7 @@ impl Catalogs {
     pub fn select(&self, task: &Task) -> Result<Selection<'_>, SelectError> {
         static EMPTY: std::sync::LazyLock<Space> = std::sync::LazyLock::new(Space::default);
         let space = self.spaces.get(&task.metadata.namespace).unwrap_or(&EMPTY);
-        let subject = task.spec.subject.as_ref().filter(|subject| subject.kind == "Application");
+        let subject = task.spec.subject.as_ref().filter(|subject| subject.kind == APPLICATION);
         let tags =
             subject.and_then(|subject| space.applications.get(&subject.name)).map_or(&[][..], Vec::as_slice);
         space.catalog.select(&task.spec, space.kinds.get(&task.spec.kind), tags)

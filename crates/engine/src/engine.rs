@@ -4,6 +4,7 @@
 //! that change, so a crash in between is repaired by doing it again. After a restart nothing of the former process's attempts
 //! is alive, so every task that had one gets news of its loss and its policy decides.
 
+mod absent;
 mod intake;
 mod leaving;
 mod news;
@@ -49,7 +50,7 @@ use crate::read_briefs::read_briefs;
 use crate::readiness::Readiness;
 use crate::refusals::{Refusals, Tally};
 use crate::settings::{Prefetch, Settings};
-use crate::start::{Chosen, Place, start};
+use crate::start::{Chosen, Place, Start, start};
 use crate::task_tracer::TaskTracer;
 use crate::telemetry::{Pass, Teller};
 use crate::writes::is_untold;
@@ -189,7 +190,7 @@ impl Engine {
     }
 
     fn read_all(&mut self) {
-        for resource in ["taskkinds", "addons", "extensions", "applications", "robots"] {
+        for resource in ["taskkinds", "addons", "extensions", "applications", "resourcetypes", "robots"] {
             let resource = ResourceName::new(&format!("{resource}.muster.dev"));
             for stored in self.outside.store.snapshot(&resource).range(None, None) {
                 let (at, resource, object) = (Millis(0), resource.clone(), stored.clone());
@@ -197,6 +198,8 @@ impl Engine {
             }
         }
         self.take_kinds();
+        // Nobody waits for anything yet.
+        drop(self.catalogs.take_news());
         let tasks = self.outside.store.snapshot(&self.tasks);
         read_briefs(tasks.range(None, None), |brief| self.admit(&brief));
     }
@@ -241,6 +244,7 @@ impl Engine {
         let (concerned, ignored) = self.apply_facts(&facts, &mut edits, now);
         self.apply_asked(&mut edits, now);
         self.apply_due(&mut edits, now);
+        self.apply_absent(&mut edits, now);
         self.recall_late(now);
         let prefetch = match self.settings.prefetch {
             Prefetch::Measured => self.pace.prefetch(self.settings.processes.slots, now),
@@ -261,7 +265,7 @@ impl Engine {
         let started = self.facts.iter().map(|fact| Millis(fact.at.0 + STARTED_PATIENCE)).min();
         self.facts.splice(..0, again);
         let due = plan.wake_at.into_iter().chain(self.due.first()).chain(self.guard.wake_at(second));
-        let due = due.chain(self.robots.wake_at()).min();
+        let due = due.chain(self.robots.wake_at()).chain(self.board.impatient_at()).min();
         let due = due.map(|second| Millis(second.saturating_mul(1000)));
         Ok(again_at.into_iter().chain(started).chain(self.next_late()).chain(due).min())
     }
@@ -388,8 +392,19 @@ impl Engine {
                     let next = highest_attempt(&edit.task.status) + 1;
                     let traceparent = self.spans.traceparent(&edit.task, next);
                     let place = Place { settings: &self.settings, catalogs: &self.catalogs, traceparent };
-                    let started = start(&place, &mut edit.task, chosen, now);
-                    started.map(|action| edit.actions.extend(action))
+                    match start(&place, &mut edit.task, chosen, now) {
+                        Ok(Start::Begun(action)) => {
+                            edit.actions.push(action);
+                            Ok(())
+                        }
+                        Ok(Start::Rejected) => Ok(()),
+                        Ok(Start::Absent(absent)) => {
+                            self.robots.fleet.release(task.uid);
+                            let wait = self.settings.queue.absent_wait;
+                            Self::wait_for_absent(&mut self.board, wait, &mut edit.task, &absent, now)
+                        }
+                        Err(refused) => Err(refused),
+                    }
                 }
             };
             match outcome {

@@ -1,9 +1,11 @@
 //! From a task that was chosen to an attempt that can be started.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use muster_ports::clock::Millis;
 use muster_ports::runtime::Launch;
+use muster_tasks::absent::Absent;
 use muster_tasks::brief::{ROBOT_FINALIZER, is_held_by_robot};
 use muster_tasks::lifecycle::Refused;
 use muster_tasks::plan::Lent;
@@ -51,18 +53,27 @@ pub struct Chosen<'a> {
     pub prefetch: bool,
 }
 
+/// What became of a task that was chosen.
+#[derive(Debug)]
+pub enum Start {
+    /// Its attempt is to be started.
+    Begun(Action),
+    /// It ended: there is nothing it could run.
+    Rejected,
+    /// It is as it was: what it is to run does not exist yet.
+    Absent(Arc<Absent>),
+}
+
 /// Makes the attempt of a task that was chosen, or ends the task if there is nothing it could run.
-pub fn start(
-    place: &Place<'_>,
-    task: &mut Task,
-    chosen: Chosen<'_>,
-    now: Millis,
-) -> Result<Option<Action>, Refused> {
+pub fn start(place: &Place<'_>, task: &mut Task, chosen: Chosen<'_>, now: Millis) -> Result<Start, Refused> {
     let settings = place.settings;
     let selection = match place.catalogs.select(task) {
         Ok(selection) => selection,
         Err(error) => {
-            return progress::reject(task, error.reason(), &error.to_string(), now).map(|()| None);
+            if let Some(absent) = Absent::of_selection(&task.metadata.namespace, &error) {
+                return Ok(Start::Absent(Arc::new(absent)));
+            }
+            return progress::reject(task, error.reason(), &error.to_string(), now).map(|()| Start::Rejected);
         }
     };
     let addon = selection.addon.map(|addon| addon.metadata.name.as_str());
@@ -70,7 +81,8 @@ pub fn start(
     match render(place, &selection, task, highest_attempt(&task.status) + 1, chosen.robot) {
         Ok(launch) if chosen.prefetch => {
             let prefetch = progress::prefetch(task)?;
-            Ok(Some(Action::Prefetch(Box::new(Launch { priority: chosen.priority, prefetch, ..launch }))))
+            let launch = Launch { priority: chosen.priority, prefetch, ..launch };
+            Ok(Start::Begun(Action::Prefetch(Box::new(launch))))
         }
         Ok(launch) => {
             let launch = Launch { priority: chosen.priority, ..launch };
@@ -86,9 +98,11 @@ pub fn start(
             if let Some(robot) = chosen.robot {
                 dispatch(task, robot);
             }
-            Ok(Some(Action::Start(Box::new(launch))))
+            Ok(Start::Begun(Action::Start(Box::new(launch))))
         }
-        Err(error) => progress::reject(task, error.reason(), &error.to_string(), now).map(|()| None),
+        Err(error) => {
+            progress::reject(task, error.reason(), &error.to_string(), now).map(|()| Start::Rejected)
+        }
     }
 }
 

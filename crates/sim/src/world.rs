@@ -23,6 +23,7 @@ use muster_tasks::capacity::Capacity;
 use muster_tasks::reap::ReapSettings;
 use muster_tasks::settings::{Rule, Settings as QueueSettings};
 use muster_tasks::view::state_of;
+use muster_types::application::ApplicationSpec;
 use muster_types::container::Container;
 use muster_types::task::{Policy, Retry, Subject, TaskSpec, Ttl};
 use muster_types::task_kind::TaskKindSpec;
@@ -36,6 +37,8 @@ use crate::watchers::{
     needs,
 };
 
+/// Applications that tasks are about.
+const SUBJECTS: u64 = 6;
 /// Tasks that are asked for in one seed.
 const TASKS: u32 = 220;
 /// Faults that are played in one seed, at least.
@@ -148,6 +151,10 @@ impl World {
             let object = Object::new("d", kind, TaskKindSpec { dependencies, ..TaskKindSpec::default() });
             self.put(object, Precondition::Absent).await?;
         }
+        for number in 0..SUBJECTS {
+            let object = Object::new("d", &format!("s{number}"), ApplicationSpec::default());
+            self.put(object, Precondition::Absent).await?;
+        }
         Ok(())
     }
 
@@ -190,7 +197,7 @@ impl World {
         let number = self.played.tasks;
         let dice = &mut self.dice;
         let subject = (!dice.once_in(3))
-            .then(|| Subject { kind: "Application".into(), name: format!("s{}", dice.below(6)) });
+            .then(|| Subject { kind: "Application".into(), name: format!("s{}", dice.below(SUBJECTS)) });
         let kinds = ["discover", "analyze", "report"];
         let kind = dice.pick(&kinds).copied().unwrap_or("discover");
         let policy = Policy {

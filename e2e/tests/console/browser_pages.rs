@@ -112,6 +112,7 @@ fn a_task_that_waits_names_what_it_waits_for_and_what_that_waits_for() {
     world.browser.sees("ol.waits li:nth-child(2)", "Running");
     world.browser.click("ol.waits li:nth-child(2) a");
     world.browser.sees("h1", "house-dig");
+    world.make("applications", "Application", "car", &json!({}));
     for (kind, needs) in [("wash", json!([])), ("dry", json!(["wash"]))] {
         world.make("taskkinds", "TaskKind", kind, &json!({"dependencies": needs}));
         let spec = json!({

@@ -70,6 +70,7 @@ fn work(world: &World, number: u64) {
         "kind": kind, "priority": number % 5, "container": {"command": ["sh", "-c", script]},
         "subject": {"kind": "Application", "name": format!("clip-{number}")},
     });
+    world.make("applications", "Application", &format!("clip-{number}"), &json!({}));
     world.make("tasks", "Task", &format!("{kind}-{number:03}"), &spec);
 }
 

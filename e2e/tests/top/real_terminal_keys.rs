@@ -15,6 +15,7 @@ fn what_runs_waits_and_failed_is_shown_and_changes_by_itself() {
     let report = format!("'{muster}' report --total 10 --completed 4 --activity 'reading the sources'");
     world.make("taskkinds", "TaskKind", &json!({"name": "compile"}), &json!({}));
     world.make("taskkinds", "TaskKind", &json!({"name": "deliver"}), &json!({"dependencies": ["compile"]}));
+    world.make("applications", "Application", &json!({"name": "shop"}), &json!({}));
     world.task_of("compile", "build", &format!("{report}; {}", world.gate("go")));
     terminal.sees_line(&["build", "Running", "[####------] 4/10", "reading the sources"]);
     world.task_of("deliver", "ship", "true");

@@ -30,6 +30,9 @@ pub struct QueueArgs {
     /// How long a preempted task rests
     #[arg(long, value_name = "DURATION", default_value = "1m")]
     pub preempt_rest: Duration,
+    /// How long a task waits for a kind, an addon or a subject that does not exist before it fails
+    #[arg(long, value_name = "DURATION", default_value = "1m")]
+    pub absent_wait: Duration,
     /// When tasks that were never submitted are deleted
     #[arg(long, value_name = "DURATION", default_value = "72h")]
     pub reap_created: Duration,
@@ -57,6 +60,7 @@ impl QueueArgs {
             preempt_delay: seconds(self.preempt_delay),
             preempt_rate: self.preempt_rate,
             preempt_rest: seconds(self.preempt_rest),
+            absent_wait: seconds(self.absent_wait),
             log_suffix: log_suffix.to_owned(),
             ..Settings::default()
         }

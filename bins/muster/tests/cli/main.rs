@@ -2,6 +2,7 @@
 //!
 //! Each test has a server and a home directory of its own; nothing of the environment reaches the program.
 
+mod absent;
 mod adapter;
 mod apply;
 mod array;

@@ -9,6 +9,7 @@
 //! - Unique: a group with an active task offers none;
 //! - Dependency: a group offers none while a group it depends on, on the same subject, has members;
 //! - Preempted: a resting task is in no group's queue until its time has come;
+//! - Absent: neither is one that names something that does not exist, until that appears ([`crate::absent`]);
 //! - Isolated, capacity: checked in order of rank when a pass looks at what is offered.
 
 use std::cmp::Reverse;
@@ -19,6 +20,7 @@ use muster_types::State;
 use muster_types::placement::Demand;
 use muster_types::task::Runtime;
 
+use crate::absent::Awaited;
 use crate::capacity::{Capacity, Guard, Rooms};
 use crate::group::{Group, GroupId, GroupKey, Rank, Slot};
 use crate::kinds::KindGraph;
@@ -66,6 +68,8 @@ pub(crate) enum Phase {
     Unfit,
     /// Its attempt waits at the runtime for a slot, or is about to. The state it is shown in.
     Prefetched(State),
+    /// Set aside: it names something that does not exist. The state it is shown in.
+    Awaiting(State),
     /// Chosen by a pass; its attempt is about to be committed.
     Chosen,
     /// Its attempt was committed and does not run yet.
@@ -83,7 +87,7 @@ impl Phase {
     fn state(self) -> State {
         match self {
             Self::Waiting(state) | Self::Prefetched(state) => state,
-            Self::Resting(_) => State::Postponed,
+            Self::Resting(_) | Self::Awaiting(_) => State::Postponed,
             Self::Unfit => State::QuotaBlocked,
             Self::Chosen | Self::Pending => State::Pending,
             Self::Running => State::Running,
@@ -127,6 +131,8 @@ pub struct Board {
     pub(crate) stuck: BTreeMap<u128, Stuck>,
     /// Tasks that ask for more than there is.
     unfit: BTreeSet<Slot>,
+    /// Tasks that wait for something that does not exist.
+    pub(crate) awaited: Awaited,
     pub(crate) rooms: Rooms,
     /// What is asked of robots, numbered from 1.
     demands: BTreeMap<Arc<Demand>, u32>,
@@ -178,6 +184,7 @@ impl Board {
             leaving: BTreeSet::new(),
             stuck: BTreeMap::new(),
             unfit: BTreeSet::new(),
+            awaited: Awaited::default(),
             rooms: Rooms::new(capacity),
             demands: BTreeMap::new(),
             unplaced: BTreeMap::new(),
@@ -191,6 +198,9 @@ impl Board {
     /// Takes in a task as it was committed.
     pub fn observe(&mut self, task: &TaskView) {
         self.remove(task.uid);
+        if !matches!(task.state, State::Ready | State::Postponed | State::QuotaBlocked) {
+            self.awaited.forget(task.uid);
+        }
         let phase = match task.state {
             State::Succeeded | State::Failed => return self.note_outcome(task),
             State::Created | State::Canceled => return,
@@ -201,6 +211,9 @@ impl Board {
                 if task.rest_until > 0 && self.settings.keeps(Rule::Rest) =>
             {
                 Phase::Resting(task.rest_until)
+            }
+            State::Ready | State::Postponed | State::QuotaBlocked if self.awaited.get(task.uid).is_some() => {
+                Phase::Awaiting(task.state)
             }
             State::Ready | State::Postponed | State::QuotaBlocked => Phase::Waiting(task.state),
         };
@@ -235,7 +248,8 @@ impl Board {
         });
         self.slots.insert(task.uid, slot);
         self.groups[group as usize].members += 1;
-        if phase == Phase::Waiting(State::Ready) && self.unexplained.len() < MAX_UNEXPLAINED {
+        let is_unexplained = matches!(phase, Phase::Waiting(State::Ready) | Phase::Awaiting(State::Ready));
+        if is_unexplained && self.unexplained.len() < MAX_UNEXPLAINED {
             self.unexplained.push_back(slot);
         }
         self.put(slot, entry);
@@ -245,6 +259,7 @@ impl Board {
     /// A task is gone.
     pub fn forget(&mut self, uid: u128) {
         self.remove(uid);
+        self.awaited.forget(uid);
         self.observe_placed(uid);
         if let Some(group) = self.outcome_groups.remove(&uid) {
             self.outcomes.remove(&group);
@@ -467,6 +482,10 @@ impl Board {
                     self.prefetched.insert((Reverse(entry.priority), entry.uid, slot));
                 }
             }
+            Phase::Awaiting(_) => {
+                group.elsewhere.insert(slot);
+                group.aside.insert((Reverse(entry.priority), slot));
+            }
             Phase::Chosen | Phase::Pending | Phase::Running => {
                 group.elsewhere.insert(slot);
                 group.active += 1;
@@ -513,6 +532,10 @@ impl Board {
                 group.elsewhere.remove(&slot);
                 self.rooms.of(entry.runtime).prefetched -= 1;
                 self.prefetched.remove(&(Reverse(entry.priority), entry.uid, slot));
+            }
+            Phase::Awaiting(_) => {
+                group.elsewhere.remove(&slot);
+                group.aside.remove(&(Reverse(entry.priority), slot));
             }
             Phase::Chosen | Phase::Pending | Phase::Running => {
                 group.elsewhere.remove(&slot);

@@ -7,6 +7,7 @@
 
 #![warn(missing_docs)]
 
+pub mod absent;
 pub mod board;
 pub mod brief;
 pub mod capacity;

@@ -11,6 +11,7 @@ use muster_types::task::Runtime;
 use muster_types::task_status::WaitingFor;
 use muster_types::{State, Timestamp};
 
+use crate::absent::Absent;
 use crate::board::{Board, Phase};
 use crate::capacity::{Lack, index};
 use crate::group::{GroupKey, Rank, Slot};
@@ -121,6 +122,13 @@ pub enum Hold {
     NeverFits,
     /// No robot takes it.
     Robot(Unplaced),
+    /// It names something that does not exist.
+    Absent {
+        /// What.
+        absent: Arc<Absent>,
+        /// How long it waits for it in all, in seconds.
+        wait: i64,
+    },
     /// Others are before it.
     Order {
         /// How many groups of tasks are offered before it.
@@ -137,7 +145,8 @@ impl Hold {
             | Self::Failure { .. }
             | Self::Isolation
             | Self::Isolated { .. }
-            | Self::Rest { .. } => State::Postponed,
+            | Self::Rest { .. }
+            | Self::Absent { .. } => State::Postponed,
             Self::Capacity(_) | Self::NeverFits | Self::Robot(_) => State::QuotaBlocked,
             Self::Order { .. } => State::Ready,
         }
@@ -155,6 +164,7 @@ impl Hold {
             Self::Capacity(lack) => lack.reason(),
             Self::NeverFits => "NeverFits",
             Self::Robot(unplaced) => unplaced.reason,
+            Self::Absent { absent, .. } => absent.reason(),
             Self::Order { .. } => "Order",
         }
     }
@@ -170,6 +180,7 @@ impl Hold {
             | Self::Capacity(_)
             | Self::NeverFits
             | Self::Robot(_)
+            | Self::Absent { .. }
             | Self::Order { .. } => "",
         }
     }
@@ -203,6 +214,9 @@ impl Hold {
                 "it asks for more than there is; lower spec.resources or enlarge the runtime".to_owned()
             }
             Self::Robot(unplaced) => unplaced.message.clone(),
+            Self::Absent { absent, wait } => {
+                format!("{}; the task fails after {wait}s without it", absent.message())
+            }
             Self::Order { before } => format!("{before} tasks are before it"),
         }
     }
@@ -405,12 +419,13 @@ impl Board {
     /// Writes down what a task waits for, unless it says so already.
     fn hold(&mut self, slot: Slot, hold: Hold, plan: &mut Plan) {
         let state = hold.state();
-        if let Some(Phase::Waiting(shown)) = self.entry(slot).map(|entry| entry.phase)
-            && shown != state
-        {
-            plan.decisions.push(Decision::Hold { task: self.reference(slot), hold });
-            self.move_to(slot, Phase::Waiting(state));
-        }
+        let next = match self.entry(slot).map(|entry| entry.phase) {
+            Some(Phase::Waiting(shown)) if shown != state => Phase::Waiting(state),
+            Some(Phase::Awaiting(shown)) if shown != state => Phase::Awaiting(state),
+            _ => return,
+        };
+        plan.decisions.push(Decision::Hold { task: self.reference(slot), hold });
+        self.move_to(slot, next);
     }
 
     /// Says of some tasks that were never offered what they wait for.
@@ -471,6 +486,10 @@ impl Board {
             Phase::Prefetched(_) => return Some(Hold::Capacity(Lack { slots: true, ..Lack::default() })),
             Phase::Resting(until) if until > now => return Some(Hold::Rest { until }),
             Phase::Unfit => return Some(Hold::NeverFits),
+            Phase::Awaiting(_) => {
+                let absent = self.awaited.get(entry.uid)?.clone();
+                return Some(Hold::Absent { absent, wait: self.settings.absent_wait });
+            }
             Phase::Resting(_) | Phase::Waiting(_) => {}
         }
         let group = &self.groups[entry.group as usize];

@@ -13,6 +13,8 @@ pub struct Settings {
     pub preempt_rate: u32,
     /// Seconds a preempted task rests.
     pub preempt_rest: i64,
+    /// Seconds a task waits for a kind, an addon or a subject that does not exist before it fails.
+    pub absent_wait: i64,
     /// What the names of logs end in among the attachments of a task.
     pub log_suffix: String,
     /// Tasks whose waiting is written down in one pass.
@@ -80,6 +82,7 @@ impl Default for Settings {
             preempt_delay: 60,
             preempt_rate: 10,
             preempt_rest: 60,
+            absent_wait: 60,
             log_suffix: ".log".to_owned(),
             holds_per_pass: 16,
             starts_per_pass: 1024,

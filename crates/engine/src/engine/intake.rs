@@ -74,6 +74,7 @@ impl Engine {
     pub(super) fn index(&mut self) -> Result<(), WatchError> {
         self.take_in()?;
         self.refresh_kinds();
+        self.follow_news();
         Ok(())
     }
 
@@ -135,6 +136,9 @@ impl Engine {
             self.board.forget(view.uid);
         } else {
             self.board.observe(view);
+            if waits {
+                self.look_for_absent(view);
+            }
         }
         self.robots.show(view);
     }

@@ -20,6 +20,7 @@ use crate::tasks::median;
 const SIZES: [usize; 3] = [1_000, 100_000, 1_000_000];
 const QUICK_SIZES: [usize; 2] = [1_000, 20_000];
 const SUBJECTS: usize = 1_000;
+const APPLICATIONS: &str = "/apis/muster.dev/v1alpha1/namespaces/default/applications";
 const CLIENTS: usize = 64;
 /// Tasks that run at a time, and start in a pass.
 const SLOTS: usize = 100;
@@ -82,6 +83,7 @@ pub async fn measure(dir: &Path, size: usize, flags: &[&str]) -> anyhow::Result<
 
     let data = dir.join("data");
     let muster = Muster::start_with(&data, &[&["--roles", "api"], flags].concat()).await?;
+    load(&muster.plain, CLIENTS, SUBJECTS, APPLICATIONS, application).await?;
     let timing = load(&muster.plain, CLIENTS, size, TASKS, task).await?;
     muster.process.terminate()?;
     eprintln!("{size}: submitted");
@@ -185,6 +187,15 @@ fn compare(all: &[Costs], report: &mut Report) -> Vec<Bar> {
         });
     }
     plot
+}
+
+/// What tasks are about.
+fn application(number: usize) -> Vec<u8> {
+    let name = format!("app-{number}");
+    let object = serde_json::json!({
+        "apiVersion": "muster.dev/v1alpha1", "kind": "Application", "metadata": {"name": name}, "spec": {},
+    });
+    object.to_string().into_bytes()
 }
 
 /// A task that stays when it is started. Subjects are taken in turn.

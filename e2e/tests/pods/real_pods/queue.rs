@@ -59,6 +59,7 @@ fn what_an_important_task_depends_on_goes_before_what_it_does_not() {
     tasks.make("TaskKind", "taskkinds", "first", &json!({ "priority": 1 }));
     tasks.make("TaskKind", "taskkinds", "second", &json!({ "priority": 9, "dependencies": ["first"] }));
     let subject = json!({ "kind": "Application", "name": "a" });
+    tasks.make("Application", "applications", "a", &json!({}));
     let blocker = tasks.shell("blocker", "sleep 3", &json!({ "priority": 99 }));
     tasks.wait("blocker", "Running");
     let mut names = BTreeMap::from([(uid(&blocker), "blocker".to_owned())]);

@@ -1,0 +1,91 @@
+//! Tasks that name something that does not exist, with an engine that commits, restarts and runs out of patience.
+
+#[allow(dead_code, reason = "each of the tests that share it tells another part of the story")]
+mod queue;
+
+use muster_types::State;
+use muster_types::task::Subject;
+use queue::{Queue, task};
+
+fn about_x(name: &str, priority: i32) -> muster_types::Task {
+    let mut task = task(name, priority);
+    task.spec.kind = "write".to_owned();
+    task.spec.subject = Some(Subject { kind: "Application".to_owned(), name: "x".to_owned() });
+    task
+}
+
+fn reason(queue: &Queue, name: &str) -> String {
+    queue.get(name).status.waiting_for.map(|waiting| waiting.reason).unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_task_waits_for_what_it_names_and_starts_as_soon_as_it_is_there() {
+    let mut queue = Queue::with_slots(1);
+    queue.submit(about_x("early", 9)).await;
+    queue.submit(task("other", 0)).await;
+    queue.step().await;
+    assert_eq!(
+        (queue.state("early"), reason(&queue, "early").as_str()),
+        (State::Postponed, "SubjectNotFound")
+    );
+    assert_eq!(queue.state("other"), State::Pending, "it holds nobody back");
+    queue.end("other");
+    queue.declare_subjects().await;
+    queue.step().await;
+    assert_eq!(queue.state("early"), State::Pending);
+}
+
+#[tokio::test]
+async fn a_task_that_waited_in_vain_fails_with_the_name() {
+    let mut queue = Queue::with_slots(1);
+    queue.submit(about_x("early", 0)).await;
+    queue.step().await;
+    queue.run_for(59_000, 500).await;
+    assert_eq!(queue.state("early"), State::Postponed);
+    queue.run_for(3_000, 500).await;
+    assert_eq!(queue.state("early"), State::Failed);
+    let error = queue.get("early").status.errors[0].description.clone();
+    assert!(
+        error.contains("subject Application \"x\" does not exist") && error.contains("waited 60s"),
+        "{error}"
+    );
+    queue.declare_subjects().await;
+    queue.step().await;
+    assert_eq!(queue.state("early"), State::Failed, "a terminal state is final");
+}
+
+#[tokio::test]
+async fn a_task_that_waits_can_be_canceled_and_is_awaited_after_a_restart() {
+    let mut queue = Queue::with_slots(2);
+    queue.submit(about_x("early", 0)).await;
+    queue.submit(about_x("unwanted", 0)).await;
+    queue.step().await;
+    queue.restart();
+    queue.step().await;
+    assert_eq!(queue.state("early"), State::Postponed);
+    queue.change("unwanted", |task| task.spec.cancel = true).await;
+    queue.step().await;
+    assert_eq!(queue.state("unwanted"), State::Canceled);
+    queue.declare_subjects().await;
+    queue.step().await;
+    assert_eq!((queue.state("early"), queue.state("unwanted")), (State::Pending, State::Canceled));
+}
+
+#[tokio::test]
+async fn a_task_whose_kind_has_no_addon_waits_for_one_and_fails_without() {
+    let mut queue = Queue::with_slots(1);
+    queue.declare_subjects().await;
+    let mut task = about_x("early", 0);
+    task.spec.container = None;
+    queue.submit(task).await;
+    queue.step().await;
+    assert_eq!(
+        (queue.state("early"), reason(&queue, "early").as_str()),
+        (State::Postponed, "AddonNotSelected")
+    );
+    let tries = queue.tries();
+    queue.run_for(50_000, 500).await;
+    assert!(queue.tries() <= tries + 1, "waiting is not written again and again");
+    queue.run_for(12_000, 500).await;
+    assert_eq!(queue.state("early"), State::Failed);
+}
