@@ -73,6 +73,12 @@ impl Server {
         SHARED.get_or_init(|| if is_of_pairs() { Self::start_pair() } else { Self::start(&[]) })
     }
 
+    /// A server with an engine that all tests of this binary share, for those that need tasks to run.
+    pub fn with_engine() -> &'static Self {
+        static SHARED: OnceLock<Server> = OnceLock::new();
+        SHARED.get_or_init(|| Self::start(&["--roles", "api,engine", "--slots", "64"]))
+    }
+
     /// Two servers of one database behind a door that leads to one and the other in turns.
     pub fn start_pair() -> Self {
         let postgres = Postgres::start();
@@ -193,6 +199,12 @@ impl Server {
     /// Asks the server to stop and waits until it has.
     pub fn stop(&mut self) {
         end(&mut self.process, Signal::TERM);
+    }
+
+    /// Starts the server again after it was stopped or killed, with other flags.
+    pub fn restart_with(&mut self, flags: &[&str]) {
+        self.flags = flags.iter().map(|&flag| flag.to_owned()).collect();
+        self.restart();
     }
 
     /// Starts the server again after it was stopped or killed, on the same address.

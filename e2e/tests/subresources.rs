@@ -104,23 +104,23 @@ fn an_attempt_reports_with_its_own_token_until_it_ends() {
 
 #[test]
 fn reports_and_files_survive_a_kill_of_the_server() {
-    // Without an engine, which would begin another attempt and with it another report.
-    let mut server = Server::start(&["--roles", "api"]);
+    let mut server = Server::start(&["--roles", "api,engine", "--slots", "2"]);
     let http = server.http();
     let task = json!({
-        "apiVersion": "muster.dev/v1alpha1", "kind": "Task", "metadata": { "name": "own" }, "spec": { "kind": "k" },
+        "apiVersion": "muster.dev/v1alpha1", "kind": "Task", "metadata": { "name": "own" },
+        "spec": { "container": { "command": ["sleep", "600"] } },
     });
     assert_eq!(http.post(TASKS, &task.to_string()).code, 201);
     let place = format!("{TASKS}/own");
-    let running = json!({"status": {"state": "Running", "attempt": 1}}).to_string();
-    assert_eq!(http.patch(&format!("{place}/status"), "merge-patch+json", &running).code, 200);
+    wait_for("own is Running", SOON, || http.get(&place).json()["status"]["state"] == "Running");
     assert_eq!(http.post(&format!("{place}/report"), r#"{"sequence": 1, "completed": 7}"#).code, 200);
     for path in ["attachments/kept", "bucket/dir/kept"] {
         let answer = http.request("PUT", &format!("{place}/{path}")).body("kept").send();
         assert_eq!(answer.code, 201, "{}", answer.text());
     }
     server.kill();
-    server.restart();
+    // Without an engine, which would begin another attempt and with it another report.
+    server.restart_with(&["--roles", "api"]);
     assert_eq!(http.get(&place).json()["status"]["completed"], 7);
     let late = http.post(&format!("{place}/report"), r#"{"sequence": 1, "completed": 9}"#).json();
     assert!(late["ignored"].is_string() && late["completed"] == 7, "{late}");

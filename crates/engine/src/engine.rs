@@ -37,7 +37,7 @@ use muster_tasks::view::{TaskView, parse_uid, state_of};
 use muster_types::explanation::Explanation;
 use muster_types::task::Runtime as RuntimeName;
 use muster_types::task_status::Stopping;
-use muster_types::{JsonText, Task};
+use muster_types::{JsonText, State, Task};
 use serde::Deserialize;
 
 use crate::catalogs::Catalogs;
@@ -299,7 +299,7 @@ impl Engine {
                 let deleted = task.metadata.deletion_timestamp.is_some();
                 let why = if deleted { Stopping::Deleted } else { Stopping::Canceled };
                 end(edit, &self.settings, now, |task| progress::request_stop(task, why, None, now)).is_ok()
-            } else if task.status.state.is_none() && !task.spec.suspend {
+            } else if state_of(task) == State::Created && !task.spec.suspend {
                 progress::submit(task, now).is_ok()
             } else {
                 false

@@ -8,6 +8,12 @@ use crate::timestamp::Timestamp;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct Millis(pub i64);
 
+impl From<Timestamp> for Millis {
+    fn from(at: Timestamp) -> Self {
+        Self(at.as_second().saturating_mul(1000))
+    }
+}
+
 impl Millis {
     /// The whole seconds, as objects show them.
     pub fn to_timestamp(self) -> Timestamp {

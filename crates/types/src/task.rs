@@ -31,13 +31,15 @@ impl Resource for TaskSpec {
 }
 
 impl Task {
-    /// Where it is in its life: what was last recorded, or what its spec asks for before anything was.
-    pub fn state(&self) -> State {
-        match self.status.state {
-            Some(state) => state,
-            None if self.spec.suspend => State::Created,
-            None => State::Ready,
-        }
+    /// Where it is in its life: the one answer for JSON, tables, selectors, `explain`, the console and messages.
+    pub const fn state(&self) -> State {
+        State::of(self.status.state, self.spec.suspend)
+    }
+
+    /// Records the state in which a new task begins. Whatever stores a new task calls this, so that its JSON says where it is from
+    /// the answer to the create on.
+    pub const fn record_initial_state(&mut self) {
+        self.status.state = Some(State::initial(self.spec.suspend));
     }
 
     /// The group that this task is a member of.

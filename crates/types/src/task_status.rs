@@ -36,6 +36,20 @@ words! {
 }
 
 impl State {
+    /// The state in which a task begins: Created if it is suspended, else Ready.
+    pub const fn initial(suspend: bool) -> Self {
+        if suspend { Self::Created } else { Self::Ready }
+    }
+
+    /// The state of a task of which `recorded` is stored. New tasks are stored with their state; tasks that an older version
+    /// stored have none before their first change, and are where they begin.
+    pub const fn of(recorded: Option<Self>, suspend: bool) -> Self {
+        match recorded {
+            Some(state) => state,
+            None => Self::initial(suspend),
+        }
+    }
+
     /// True for states that never change again.
     pub const fn is_terminal(self) -> bool {
         match self {

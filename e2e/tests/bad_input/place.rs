@@ -20,8 +20,13 @@ impl Place<'static> {
 impl<'a> Place<'a> {
     /// A new namespace of some server, with one task `a` in it.
     pub fn on(server: &'a Server) -> Self {
+        Self::with(server, &task("a"))
+    }
+
+    /// A new namespace of some server, with one task in it.
+    pub fn with(server: &'a Server, task: &Value) -> Self {
         let place = Self { server, namespace: server.new_namespace() };
-        place.create(&task("a"));
+        place.create(task);
         place
     }
 

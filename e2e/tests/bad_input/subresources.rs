@@ -2,16 +2,18 @@
 //! nothing changes.
 
 use muster_e2e::http::Request;
+use muster_e2e::server::Server;
+use muster_e2e::wait::{SOON, wait_for};
 use serde_json::json;
 
 use crate::place::{Place, blamed, task};
 
 /// A place whose task `a` has an attempt that runs.
 fn running() -> Place<'static> {
-    let place = Place::new();
-    let status = json!({"status": {"state": "Running", "attempt": 2}}).to_string();
-    let answer = place.http().patch(&place.task("/status"), "merge-patch+json", &status);
-    assert_eq!(answer.code, 200, "{}", answer.text());
+    let mut sleeper = task("a");
+    sleeper["spec"] = json!({"priority": 1, "container": {"name": "addon", "command": ["sleep", "600"]}});
+    let place = Place::with(Server::with_engine(), &sleeper);
+    wait_for("a is Running", SOON, || place.read()["status"]["state"] == "Running");
     place
 }
 
@@ -36,7 +38,7 @@ fn questions_for_logs_that_make_no_sense_are_refused() {
     }
     let inline = json!({
         "apiVersion": "muster.dev/v1alpha1", "kind": "Task", "metadata": {"name": "inline"},
-        "spec": {"container": {"name": "main", "command": ["true"]}},
+        "spec": {"suspend": true, "container": {"name": "main", "command": ["true"]}},
     });
     place.create(&inline);
     let request = place.http().request("GET", &format!("{}/inline/log?container=nobody", place.tasks()));
@@ -55,7 +57,7 @@ fn reports_that_make_no_sense_are_refused() {
         (r#"{"completed": -1}"#, 400, "BadRequest", "completed"),
         (r#"{"completed": 1.5}"#, 400, "BadRequest", "completed"),
         (r#"{"activity": [1]}"#, 400, "BadRequest", "activity"),
-        (r#"{"attempt": 3}"#, 422, "Invalid", "attempt 3 has not begun"),
+        (r#"{"attempt": 2}"#, 422, "Invalid", "attempt 2 has not begun"),
         (r#"{"errors": [{}]}"#, 422, "Invalid", "errors[0].description"),
     ] {
         let request = place.http().request("POST", &place.task("/report")).json(body);
@@ -154,12 +156,12 @@ fn parts_that_there_are_not_are_not_found() {
 fn changes_that_come_too_late_are_refused_with_the_field() {
     let place = running();
     let status = place.refuses(
-        place.patch("merge-patch+json", r#"{"spec": {"kind": "other", "priority": 9}}"#),
+        place.patch("merge-patch+json", r#"{"spec": {"timeout": "1m", "priority": 9}}"#),
         422,
         "Invalid",
         &["Running", "cancel"],
     );
-    assert_eq!(blamed(&status), ["spec.kind", "spec.priority"]);
+    assert_eq!(blamed(&status), ["spec.priority", "spec.timeout"]);
 }
 
 #[test]

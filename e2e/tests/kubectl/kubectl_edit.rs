@@ -48,11 +48,15 @@ fn edit_that_breaks_the_yaml_changes_nothing() {
 fn edit_of_the_status_saves_the_status() {
     let kubectl = Kubectl::current();
     kubectl.create_task("a", "{kind: k}");
-    kubectl.ok(r#"patch task a --subresource=status --type=merge -p '{"status":{"message":"before"}}'"#);
+    let done =
+        r#"[{"type":"Done","status":"True","message":"before","lastTransitionTime":"2026-01-01T00:00:00Z"}]"#;
+    kubectl.ok(&format!(
+        r#"patch task a --subresource=status --type=merge -p '{{"status":{{"conditions":{done}}}}}'"#
+    ));
     kubectl
         .env("KUBE_EDITOR", "sed -i 's/message: before/message: after/'")
         .ok("edit task a --subresource=status");
-    assert_eq!(kubectl.field("task/a", ".status.message"), "after");
+    assert_eq!(kubectl.field("task/a", ".status.conditions[0].message"), "after");
 }
 
 #[test]

@@ -48,8 +48,12 @@ fn replace_of_the_uid_is_refused() {
 fn replace_of_the_status_keeps_the_spec() {
     let kubectl = Kubectl::current();
     kubectl.create_task("a", "{kind: k, priority: 1}");
-    let manifest = format!("{}status: {{state: Failed}}\n", task("a", "{kind: other}"));
+    // A replacement holds the whole status, of which users write the conditions.
+    let user = kubectl.field("task/a", ".status.createUser");
+    let done = "[{type: Done, status: 'True', lastTransitionTime: '2026-01-01T00:00:00Z'}]";
+    let status = format!("status: {{state: Ready, createUser: {user}, conditions: {done}}}\n");
+    let manifest = format!("{}{status}", task("a", "{kind: other}"));
     kubectl.given(manifest).ok("replace --subresource=status -f -");
-    assert_eq!(kubectl.field("task/a", ".status.state"), "Failed");
+    assert_eq!(kubectl.field("task/a", ".status.conditions[0].type"), "Done");
     assert_eq!(kubectl.field("task/a", ".spec.kind"), "k");
 }

@@ -8,27 +8,39 @@ fn with_task() -> Kubectl {
     kubectl
 }
 
+/// A status with a condition, which is what users may write of it.
+const DONE: &str =
+    r#"{"conditions":[{"type":"Done","status":"True","lastTransitionTime":"2026-01-01T00:00:00Z"}]}"#;
+
 #[test]
-fn status_patch_sets_the_status_and_does_not_count_as_a_generation() {
+fn status_patch_sets_a_condition_and_does_not_count_as_a_generation() {
     let kubectl = with_task();
-    kubectl.ok(
-        r#"patch task a --subresource=status --type=merge -p '{"status":{"state":"Running","attempt":1}}'"#,
-    );
-    assert_eq!(kubectl.field("task/a", ".status.state"), "Running");
+    kubectl.ok(&format!(r#"patch task a --subresource=status --type=merge -p '{{"status":{DONE}}}'"#));
+    assert_eq!(kubectl.field("task/a", ".status.conditions[0].type"), "Done");
     assert_eq!(kubectl.field("task/a", ".metadata.generation"), "1");
+}
+
+#[test]
+fn status_patch_of_the_state_is_refused_with_the_way_to_ask_for_it() {
+    let kubectl = with_task();
+    let said = kubectl
+        .fails(r#"patch task a --subresource=status --type=merge -p '{"status":{"state":"Running"}}'"#);
+    assert!(said.contains("status.state") && said.contains("only the engine writes it"), "{said}");
+    assert_eq!(kubectl.field("task/a", ".status.state"), "Ready");
 }
 
 #[test]
 fn status_patch_does_not_reach_the_spec() {
     let kubectl = with_task();
-    kubectl.ok(r#"patch task a --subresource=status --type=merge -p '{"spec":{"priority":9},"status":{"attempt":1}}'"#);
+    let patch = format!(r#"{{"spec":{{"priority":9}},"status":{DONE}}}"#);
+    kubectl.ok(&format!("patch task a --subresource=status --type=merge -p '{patch}'"));
     assert_eq!(kubectl.field("task/a", ".spec.priority"), "1");
 }
 
 #[test]
 fn status_patch_does_not_reach_labels() {
     let kubectl = with_task();
-    let patch = r#"{"metadata":{"labels":{"x":"y"}},"status":{"attempt":1}}"#;
+    let patch = format!(r#"{{"metadata":{{"labels":{{"x":"y"}}}},"status":{DONE}}}"#);
     kubectl.ok(&format!("patch task a --subresource=status --type=merge -p '{patch}'"));
     assert_eq!(kubectl.field("task/a", ".metadata.labels"), "");
 }
@@ -37,7 +49,7 @@ fn status_patch_does_not_reach_labels() {
 fn patch_of_the_object_does_not_reach_the_status() {
     let kubectl = with_task();
     kubectl.ok(r#"patch task a --type=merge -p '{"status":{"state":"Running"}}'"#);
-    assert_eq!(kubectl.field("task/a", ".status.state"), "");
+    assert_eq!(kubectl.field("task/a", ".status.state"), "Ready");
 }
 
 #[test]
@@ -48,19 +60,17 @@ fn patch_of_the_spec_counts_as_a_generation() {
 }
 
 #[test]
-fn create_with_a_status_stores_none() {
+fn create_with_a_status_stores_that_of_a_new_task() {
     let kubectl = Kubectl::current();
     kubectl.given(format!("{}status: {{state: Running}}\n", task("a", "{kind: k}"))).ok("create -f -");
-    assert_eq!(kubectl.field("task/a", ".status.state"), "");
+    assert_eq!(kubectl.field("task/a", ".status.state"), "Ready");
 }
 
 #[test]
 fn status_is_shown_in_the_table() {
     let kubectl = with_task();
-    let status = r#"{"status":{"state":"Running","attempt":2,"completed":42,"total":100}}"#;
-    kubectl.ok(&format!("patch task a --subresource=status --type=merge -p '{status}'"));
     let shown = kubectl.ok("get task a --no-headers");
-    assert_eq!(shown.split_whitespace().collect::<Vec<_>>()[..6], ["a", "Running", "k", "1", "2", "42/100"]);
+    assert_eq!(shown.split_whitespace().collect::<Vec<_>>()[..5], ["a", "Ready", "k", "1", "0"]);
 }
 
 #[test]
@@ -84,7 +94,7 @@ fn status_with_an_unknown_state_is_refused() {
 #[test]
 fn status_is_applied_server_side() {
     let kubectl = with_task();
-    let manifest = format!("{}status: {{message: hello}}\n", task("a", "{kind: k}"));
+    let manifest = format!("{}status: {DONE}\n", task("a", "{kind: k}"));
     kubectl.given(manifest).ok("apply --server-side --subresource=status --field-manager=worker -f -");
-    assert_eq!(kubectl.field("task/a", ".status.message"), "hello");
+    assert_eq!(kubectl.field("task/a", ".status.conditions[0].type"), "Done");
 }

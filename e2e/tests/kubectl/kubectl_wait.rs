@@ -41,9 +41,10 @@ fn wait_for_a_false_condition_ends_when_it_is_false() {
 #[test]
 fn wait_for_a_jsonpath_ends_when_it_has_the_value() {
     let kubectl = with_task();
-    let waiting = kubectl.start("wait task/a --for=jsonpath={.status.state}=Running --timeout=20s");
-    set_status(&kubectl, r#"{"state":"Pending"}"#);
-    set_status(&kubectl, r#"{"state":"Running"}"#);
+    kubectl.create_task("held", "{kind: k, suspend: true}");
+    kubectl.ok("wait task/held --for=jsonpath={.status.state}=Created --timeout=20s");
+    let waiting = kubectl.start("wait task/held --for=jsonpath={.status.state}=Ready --timeout=20s");
+    kubectl.ok(r#"patch task held --type=merge -p '{"spec":{"suspend":false}}'"#);
     let transcript = waiting.finish();
     assert_eq!(transcript.code, Some(0), "{transcript}");
 }
@@ -87,8 +88,11 @@ fn wait_for_all_ends_when_it_holds_for_each() {
 #[test]
 fn wait_for_a_jsonpath_without_a_value_ends_when_it_is_there() {
     let kubectl = with_task();
-    let waiting = kubectl.start("wait task/a --for=jsonpath={.status.message} --timeout=20s");
-    set_status(&kubectl, r#"{"message":"hello"}"#);
+    let waiting = kubectl.start("wait task/a --for=jsonpath={.status.conditions[0].message} --timeout=20s");
+    set_status(
+        &kubectl,
+        r#"{"conditions":[{"type":"Done","status":"True","message":"hello","lastTransitionTime":"2026-01-01T00:00:00Z"}]}"#,
+    );
     let transcript = waiting.finish();
     assert_eq!(transcript.code, Some(0), "{transcript}");
 }

@@ -55,11 +55,10 @@ impl Goal {
     }
 }
 
-/// The state of a task: what was last recorded, or what its spec asks for before anything was.
+/// The state of a task, also of one that an older server stored without it.
 pub fn state_of(task: &Value) -> State {
     let recorded = task["status"]["state"].as_str().and_then(|word| word.parse().ok());
-    let asked = if task["spec"]["suspend"] == true { State::Created } else { State::Ready };
-    recorded.unwrap_or(asked)
+    State::of(recorded, task["spec"]["suspend"] == true)
 }
 
 impl FromStr for Goal {

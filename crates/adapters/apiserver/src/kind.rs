@@ -16,6 +16,7 @@ use muster_types::{JsonText, Object, Resource, Timestamp};
 use serde_json::Value;
 
 use crate::refusal::{Causes, Refusal};
+use crate::status_rules::StatusRule;
 
 /// The rules of one kind beyond its types. Everything has a default: a kind without rules has an empty strategy.
 pub trait Strategy: Resource {
@@ -24,11 +25,14 @@ pub trait Strategy: Resource {
     /// True if what follows from its creation is a time of day and no age.
     const FOLLOWS_WALL_CLOCK: bool = false;
 
+    /// What users may write of its status.
+    const STATUS: StatusRule = StatusRule::ENGINE;
+
     /// Fills in what the user left open, before an object is first stored.
     fn prepare(_object: &mut Object<Self>, _user: &str) {}
 
     /// Records a change of what is asked for, before it is stored.
-    fn prepare_change(_old: &Object<Self>, _new: &mut Object<Self>, _user: &str) {}
+    fn prepare_change(_old: &Object<Self>, _new: &mut Object<Self>, _by: Writing<'_>) {}
 
     /// Says what is wrong with an object.
     fn validate(_object: &Object<Self>, _causes: &mut Causes) {}

@@ -50,6 +50,7 @@ mod reviews;
 pub mod serve;
 mod shows;
 pub mod shutdown;
+mod status_rules;
 mod subresources;
 mod target;
 pub mod tls;

@@ -82,13 +82,14 @@ impl<S: Strategy> Kind for Typed<S> {
         match part {
             Part::Main => {
                 new.status.clone_from(&old.status);
-                S::prepare_change(old, new, by.user);
+                S::prepare_change(old, new, by);
             }
             Part::Status => {
                 new.spec.clone_from(&old.spec);
                 let managed_fields = new.metadata.managed_fields.take();
                 new.metadata.clone_from(&old.metadata);
                 new.metadata.managed_fields = managed_fields;
+                S::STATUS.check(&old.status, &new.status, causes);
             }
         }
         let changed = new.spec != old.spec;

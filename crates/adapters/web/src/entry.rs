@@ -117,11 +117,9 @@ impl Entry {
             let done = status.completed.unwrap_or(0).min(total);
             u8::try_from(done.saturating_mul(100) / total.max(1)).unwrap_or(100)
         };
-        // As `Task::state` has it.
-        let before_any = if spec.suspend { State::Created } else { State::Ready };
         Some(Self {
             path: stored.path.clone(),
-            state: status.state.unwrap_or(before_any),
+            state: State::of(status.state, spec.suspend),
             kind: words.keep(&spec.kind),
             subject: words.keep(&subject.unwrap_or_default()),
             held_by: words.keep(&held_by),

@@ -173,8 +173,7 @@ fn attempt_of(handle: &str) -> u32 {
 
 impl SeenTask<'_> {
     fn state(&self) -> State {
-        let unsaid = if self.spec.suspend { State::Created } else { State::Ready };
-        self.status.state.unwrap_or(unsaid)
+        State::of(self.status.state, self.spec.suspend)
     }
 
     /// A task may be canceled before it was ever submitted.

@@ -93,5 +93,6 @@ pub fn render_task(
         })
     });
     MAKER.clone_into(&mut task.status.create_user);
+    task.record_initial_state();
     Ok(task)
 }

@@ -34,8 +34,6 @@ pub struct Brief {
     pub ending: bool,
     /// It waits for the user, or did so when it was made.
     pub suspended: bool,
-    /// How often what is asked for was changed, from 1.
-    pub generation: i64,
     /// Time its attempts have to end.
     pub kill_timeout: Option<Duration>,
     /// It cannot be deleted before its robot has let go of it.
@@ -51,7 +49,7 @@ impl Brief {
             // What is asked of a robot is in many fields, and there are never a million of those.
             return Self::of(&Task::from_json(json).ok()?, path);
         }
-        let state = status.state.unwrap_or(if spec.suspend { State::Created } else { State::Ready });
+        let state = State::of(status.state, spec.suspend);
         let second = |time: Option<Timestamp>| time.map(Timestamp::as_second);
         let created = second(metadata.creation_timestamp).unwrap_or(0);
         let back = status.attempts.last().and_then(|attempt| second(attempt.finished_at));
@@ -99,7 +97,6 @@ impl Brief {
             deleting: metadata.deletion_timestamp.is_some(),
             ending: status.stopping.is_some_and(Stopping::ends_task),
             suspended: spec.suspend,
-            generation: metadata.generation,
             kill_timeout: spec.kill_timeout,
             held_by_robot: false,
         })
@@ -116,7 +113,6 @@ impl Brief {
             deleting: task.metadata.deletion_timestamp.is_some(),
             ending: task.status.stopping.is_some_and(Stopping::ends_task),
             suspended: task.spec.suspend,
-            generation: task.metadata.generation,
             kill_timeout: task.spec.kill_timeout,
             held_by_robot: is_held_by_robot(task),
         })
@@ -156,8 +152,6 @@ struct Stored<'a> {
 struct Metadata<'a> {
     #[serde(borrow)]
     uid: Cow<'a, str>,
-    #[serde(default)]
-    generation: i64,
     creation_timestamp: Option<Timestamp>,
     deletion_timestamp: Option<Timestamp>,
 }

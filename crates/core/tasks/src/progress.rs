@@ -331,6 +331,10 @@ pub fn write_hold(task: &mut Task, hold: &Hold, now: Millis) -> Result<(), Refus
     change_state(task, event, now)?;
     add_record(&mut task.status.events, kind, hold.reason(), now.to_timestamp());
     task.status.waiting_for = Some(hold.waiting_for());
+    if !matches!(hold, Hold::Rest { .. }) {
+        // Its rest is over, or another look at the task would take it for one that rests and has not been refused.
+        task.status.rest_until = None;
+    }
     Ok(())
 }
 

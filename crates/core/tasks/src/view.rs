@@ -140,7 +140,7 @@ pub fn awaited_robot(task: &Task) -> Option<Arc<str>> {
     Some(attempt.robot.as_str().into())
 }
 
-/// The state of a task: what was last recorded, or what its spec asks for before anything was.
+/// The state of a task.
 pub fn state_of(task: &Task) -> State {
     task.state()
 }

@@ -85,6 +85,7 @@ pub fn render_member(group: &TaskGroup, place: u32, submitted: bool, now: Millis
     made.disconnect = made.disconnect.or(spec.disconnect);
     made.ttl = kept_with_group(made.ttl);
     made.suspend = !submitted;
+    task.record_initial_state();
     task
 }
 

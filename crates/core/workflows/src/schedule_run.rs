@@ -109,6 +109,7 @@ pub fn render_task(schedule: &Schedule, template: &EmbeddedTask, cause: Option<&
         let backoff = spec.retry.backoff;
         spec.retry = Retry { limit: Some(limit), on: Some(on.to_vec()), lost_limit: None, backoff };
     }
+    task.record_initial_state();
     task
 }
 

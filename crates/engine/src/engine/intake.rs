@@ -50,9 +50,6 @@ impl Intake for Engine {
             // Its rank, or what it runs, may be another now.
             self.recall(brief.view.uid);
         }
-        if is_submitted(change, &brief) {
-            self.asked.insert(brief.view.path);
-        }
     }
 
     fn start_over(&mut self) -> Result<(), WatchError> {
@@ -109,7 +106,12 @@ impl Engine {
         self.settle(brief);
         let wants_end = brief.cancel || brief.deleting;
         let is_over = brief.view.state.is_terminal();
-        if (wants_end && !is_over && !brief.ending) || (brief.deleting && is_over && brief.held_by_robot) {
+        // Whoever lets a task go also records that it is Ready; a server of an older version does not.
+        let is_let_go = brief.view.state == State::Created && !brief.suspended;
+        if is_let_go
+            || (wants_end && !is_over && !brief.ending)
+            || (brief.deleting && is_over && brief.held_by_robot)
+        {
             self.asked.insert(brief.view.path.clone());
         }
     }
@@ -142,11 +144,4 @@ impl Engine {
         }
         self.robots.show(view);
     }
-}
-
-/// True if this change let go of a task that waited for its user.
-fn is_submitted(change: &Change, brief: &Brief) -> bool {
-    let may_be = brief.generation > 1 && !brief.suspended && brief.view.state == State::Ready;
-    let before = change.previous.as_ref().filter(|_| may_be);
-    before.and_then(|before| Brief::read(before.json(), before.path.clone())).is_some_and(|it| it.suspended)
 }

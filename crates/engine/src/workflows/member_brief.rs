@@ -30,11 +30,10 @@ impl MemberBrief {
         let task: Stored<'_> = serde_json::from_slice(json).ok()?;
         let metadata = task.metadata;
         let owner = metadata.owner_references.into_iter().find(|owner| owner.controller == Some(true))?;
-        let state = task.status.state;
         Some(Self {
             group: owner.uid.into_owned(),
             place: metadata.annotations.place?.parse().ok()?,
-            state: state.unwrap_or(if task.spec.suspend { State::Created } else { State::Ready }),
+            state: State::of(task.status.state, task.spec.suspend),
             cancel: task.spec.cancel,
         })
     }

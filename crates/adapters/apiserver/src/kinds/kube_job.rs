@@ -6,8 +6,12 @@ use serde_json::json;
 
 use crate::kind::{Column, Strategy};
 use crate::refusal::Causes;
+use crate::status_rules::StatusRule;
 
 impl Strategy for KubeJobSpec {
+    /// The responder keeps it, as a client of this API.
+    const STATUS: StatusRule = StatusRule::Open;
+
     fn validate(job: &KubeJob, causes: &mut Causes) {
         let spec = &job.spec;
         for (field, value) in [("jobName", &spec.job_name), ("jobUid", &spec.job_uid)] {

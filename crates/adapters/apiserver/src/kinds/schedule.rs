@@ -8,7 +8,7 @@ use muster_workflows::time_spec::{TimeSpec, TimeSpecError};
 use serde_json::{Value, json};
 
 use super::task::{or_none, validate_spec};
-use crate::kind::{Column, Strategy};
+use crate::kind::{Column, Strategy, Writing};
 use crate::refusal::Causes;
 
 /// Triggers of one schedule.
@@ -26,7 +26,7 @@ impl Strategy for ScheduleSpec {
     }
 
     /// A selector that was filled in follows the labels it was filled in from.
-    fn prepare_change(old: &Schedule, new: &mut Schedule, _user: &str) {
+    fn prepare_change(old: &Schedule, new: &mut Schedule, _by: Writing<'_>) {
         let filled_in = template_labels(&old.spec) == Some(&old.spec.selector);
         if filled_in
             && new.spec.selector == old.spec.selector

@@ -3,23 +3,38 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use muster_types::Task;
+use muster_tasks::progress::submit;
 use muster_types::name_rules;
 use muster_types::task::{Runtime, TaskSpec};
+use muster_types::{State, Task};
 use serde_json::{Value, json};
 
 use super::{container, robots, task_update};
-use crate::kind::{Column, FieldOf, Strategy};
+use crate::kind::{Column, FieldOf, Strategy, Writing};
 use crate::refusal::Causes;
+use crate::status_rules::StatusRule;
+
+/// Conditions of a task are for others than the engine, which neither writes them nor decides by them.
+const STATUS_FIELDS: &[&str] = &["conditions"];
 
 impl Strategy for TaskSpec {
+    const STATUS: StatusRule = StatusRule::Only(
+        STATUS_FIELDS,
+        "only the engine writes it; submit a task with spec.suspend=false, cancel it with spec.cancel=true, repeat it with \
+         `muster retry`, and report its progress with `muster report` (the subresource report)",
+    );
+
     fn prepare(task: &mut Task, user: &str) {
         user.clone_into(&mut task.status.create_user);
+        task.record_initial_state();
     }
 
-    fn prepare_change(old: &Task, new: &mut Task, user: &str) {
+    fn prepare_change(old: &Task, new: &mut Task, by: Writing<'_>) {
         if old.spec != new.spec {
-            user.clone_into(&mut new.status.update_user);
+            by.user.clone_into(&mut new.status.update_user);
+        }
+        if old.state() == State::Created && !new.spec.suspend {
+            submit(new, by.now.into()).expect("a task that is Created can be submitted");
         }
     }
 

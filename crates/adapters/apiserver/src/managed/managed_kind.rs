@@ -23,7 +23,13 @@ use super::{documents, family};
 use crate::decode::decode;
 use crate::kind::{AnyObject, ColumnInfo, Decoded, Input, Kind, KindInfo, Part, Writing};
 use crate::refusal::{Causes, Refusal};
+use crate::status_rules::StatusRule;
 
+/// Conditions follow from what adapters report, so users write nothing of a status.
+const STATUS: StatusRule = StatusRule::Only(
+    &[],
+    "adapters alone report it, with PUT to the subresource statuses and a token of the role reporter",
+);
 /// Longest reason of a deletion by force.
 const MAX_REASON: usize = 1024;
 
@@ -192,6 +198,7 @@ impl Kind for ManagedKind {
                 let managed_fields = new.metadata.managed_fields.take();
                 new.metadata.clone_from(&old.metadata);
                 new.metadata.managed_fields = managed_fields;
+                STATUS.check(&old.status, &new.status, causes);
             }
         }
         let changed = new.spec != old.spec;

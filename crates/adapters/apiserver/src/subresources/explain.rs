@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use hyper::StatusCode;
-use muster_types::Task;
 use muster_types::explanation::Explanation;
+use muster_types::{Task, Timestamp};
 use serde_json::{Value, json};
 
 use super::{PartCall, Subresource};
@@ -29,7 +29,14 @@ pub async fn answer(call: &PartCall) -> Result<Reply, Refusal> {
         }
         None => None,
     };
-    let explanation = live.unwrap_or_else(|| recorded(&task));
+    // The state is the recorded one, as everywhere else; the engine adds why. The task may have gone on while it was asked.
+    let (_, task) = call.read()?;
+    let explanation = match live {
+        Some(live) if !task.state().is_terminal() => {
+            Explanation { state: task.state(), since: since(&task), ..live }
+        }
+        Some(_) | None => recorded(&task),
+    };
     let mut shown = json!(explanation);
     shown["kind"] = json!(KIND);
     shown["apiVersion"] = json!(call.info().api_version());
@@ -42,13 +49,17 @@ fn metadata(task: &Task) -> Value {
     json!({ "name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid })
 }
 
+fn since(task: &Task) -> Option<Timestamp> {
+    task.status.state_since.or(task.metadata.creation_timestamp)
+}
+
 /// What is stored of a task, in the words of an explanation.
 fn recorded(task: &Task) -> Explanation {
     let status = &task.status;
     let state = task.state();
     Explanation {
         state,
-        since: status.state_since.or(task.metadata.creation_timestamp),
+        since: since(task),
         message: status.message.clone(),
         waiting_for: status.waiting_for.clone(),
         priority: task.spec.priority,

@@ -3,7 +3,7 @@
 use hyper::header::ACCEPT;
 use serde_json::{Value, json};
 
-use crate::server::{Ask, MERGE_PATCH, Server, TABLE, names, path, revision, task};
+use crate::server::{Ask, Server, TABLE, names, path, revision, task};
 use crate::workflows::object;
 
 const EVENTS: &str = "/api/v1/namespaces/default/events";
@@ -269,20 +269,15 @@ async fn server_with_other_kinds() -> Server {
     let condition = |r#type: &str, status: &str, reason: &str, message: &str| json!({"type": r#type, "status": status, "lastTransitionTime": RECENT, "reason": reason, "message": message});
     let failed =
         json!({"state": "Failed", "conditions": [condition("Failed", "True", "Failed", "1 of 2 failed")]});
-    patch_status(&server, "jobs/a", &failed).await;
+    server.set_status_of("jobs", "a", &failed).await;
     let conditions = [
         condition("Ready", "False", "TemplateNotFound", "no Job named x"),
         condition("Suspended", "False", "Resumed", ""),
         condition("Exhausted", "Unknown", "", ""),
     ];
     let runs = json!({"made": 4, "lastScheduledTime": RECENT, "conditions": conditions});
-    patch_status(&server, "schedules/nightly", &runs).await;
+    server.set_status_of("schedules", "nightly", &runs).await;
     server
-}
-
-async fn patch_status(server: &Server, object: &str, status: &Value) {
-    let place = format!("{}/status", path(object));
-    server.patch(&place, MERGE_PATCH, &json!({ "status": status })).await.good();
 }
 
 #[tokio::test]

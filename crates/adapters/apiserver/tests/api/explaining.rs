@@ -29,7 +29,8 @@ async fn whoever_decides_explains() {
     );
     assert_eq!(
         (&shown["state"], &shown["effectivePriority"], &shown["before"]),
-        (&json!("Postponed"), &json!(9), &json!(3))
+        (&json!("Ready"), &json!(9), &json!(3)),
+        "the state is the one that is stored"
     );
     assert_eq!(shown["recorded"], json!(null));
 }
@@ -86,7 +87,7 @@ async fn a_task_that_ended_is_made_again_with_a_link_back() {
     assert_eq!(new["metadata"]["annotations"], json!({"note": "kept", "muster.dev/retry-of": "a"}));
     assert_eq!(new["metadata"]["finalizers"], json!(null));
     assert_eq!(new["spec"], json!({"container": {"command": ["true"]}, "priority": 7}));
-    assert_eq!(new["status"], json!({"createUser": "admin"}));
+    assert_eq!(new["status"], json!({"createUser": "admin", "state": "Ready"}));
     let again = server.post(&place("retry"), &json!(null)).await.good();
     assert_ne!(again["metadata"]["name"], new["metadata"]["name"]);
 }

@@ -117,21 +117,23 @@ async fn the_status_has_owners_of_its_own() {
     let mut with_status = config(&json!({"kind": "k"}));
     with_status["status"] = json!({"state": "Running"});
     let created = server.apply(&target(), "alice", &with_status).await.good();
-    assert!(created["status"].get("state").is_none());
+    assert_eq!(created["status"]["state"], "Ready", "a status that is sent with the spec is not written");
     assert_eq!(
         fields_of(&created, "alice"),
         &json!({"f:spec": {"f:kind": {}}}),
         "nobody owns what was not written"
     );
     let mut report = config(&json!({"kind": "other"}));
-    report["status"] = json!({"state": "Running"});
+    let condition = json!({"type": "Done", "status": "True", "lastTransitionTime": "2026-11-15T14:00:00Z"});
+    report["status"] = json!({"conditions": [condition]});
     let reported = server.apply(&format!("{}/status", target()), "runner", &report).await.good();
-    assert_eq!(reported["status"]["state"], "Running");
+    assert_eq!(reported["status"]["conditions"], json!([condition]));
     assert_eq!(reported["spec"]["kind"], "k");
     assert_eq!(owners(&reported), [owner("alice", "Apply", ""), owner("runner", "Apply", "status")]);
-    assert_eq!(fields_of(&reported, "runner"), &json!({"f:status": {"f:state": {}}}));
+    let owned = &fields_of(&reported, "runner")["f:status"];
+    assert_eq!(owned.as_object().unwrap().keys().collect::<Vec<_>>(), ["f:conditions"]);
     let again = server.apply(&target(), "alice", &config(&json!({"kind": "k"}))).await.good();
-    assert_eq!(again["status"]["state"], "Running", "who applies the spec leaves the status alone");
+    assert_eq!(again["status"], reported["status"], "who applies the spec leaves the status alone");
     let none = format!("{}/none/status", path("tasks"));
     let mut absent = report.clone();
     absent["metadata"]["name"] = json!("none");

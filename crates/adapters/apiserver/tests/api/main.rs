@@ -45,6 +45,8 @@ mod mutation;
 #[cfg(test)]
 mod nesting;
 #[cfg(test)]
+mod one_state;
+#[cfg(test)]
 mod open_watch;
 #[cfg(test)]
 mod parts;
@@ -60,6 +62,8 @@ mod rules;
 #[cfg(test)]
 mod server;
 mod sinks;
+#[cfg(test)]
+mod status_writes;
 #[cfg(test)]
 mod statuses;
 #[cfg(test)]

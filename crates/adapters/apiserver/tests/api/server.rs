@@ -24,7 +24,7 @@ use muster_ports::blobs::MemoryBlobs;
 use muster_ports::clock::{Clock, ManualClock};
 use muster_ports::delegate::{FrontProxy, ScriptedDelegate};
 use muster_ports::runtime::Handle;
-use muster_ports::store::{History, Store};
+use muster_ports::store::{Batch, Draft, History, Key, Precondition, ResourceName, Store, Write};
 use muster_types::addon::Grant;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -170,11 +170,28 @@ impl Server {
         }
     }
 
-    /// Writes the status of a task, as an engine would. Returns its uid.
+    /// Writes fields of the status of a task to the store, as the engine does. Returns its uid.
     pub async fn set_status(&self, task: &str, status: &Value) -> String {
-        let path = format!("{}/{task}/status", path("tasks"));
-        let stored = self.patch(&path, MERGE_PATCH, &json!({ "status": status })).await.good();
-        stored["metadata"]["uid"].as_str().unwrap().to_owned()
+        self.set_status_of("tasks", task, status).await
+    }
+
+    /// The same of an object of any kind in the namespace `default`.
+    pub async fn set_status_of(&self, plural: &str, name: &str, status: &Value) -> String {
+        let key = Key::new(&ResourceName::new(&format!("{plural}.muster.dev")), "default", name);
+        let stored = self.store.get(&key).expect("the object is there");
+        let mut object: Value = serde_json::from_slice(stored.json()).unwrap();
+        for (field, value) in status.as_object().expect("a status is an object") {
+            object["status"][field] = value.clone();
+            if value.is_null() {
+                object["status"].as_object_mut().unwrap().remove(field);
+            }
+        }
+        let uid = object["metadata"]["uid"].as_str().unwrap().to_owned();
+        object["metadata"]["resourceVersion"] = json!("");
+        let draft = Draft::of_object(object.to_string().into_bytes()).expect("it has a revision");
+        let expect = Precondition::At(stored.revision);
+        self.store.commit(Batch::of(Write::Put { key, expect, draft })).await.unwrap();
+        uid
     }
 
     /// Has a task there whose attempt runs. Returns its uid.

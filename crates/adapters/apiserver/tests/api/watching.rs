@@ -75,8 +75,7 @@ async fn a_watch_by_field_follows_the_status() {
     let query = format!("watch=1&resourceVersion={}&fieldSelector=status.state%3DRunning", server.revision());
     let mut watch = server.watch(&format!("{}?{query}", path("tasks"))).await;
     for state in ["Pending", "Running", "Succeeded"] {
-        let patch = json!({"status": {"state": state}});
-        server.patch(&format!("{}/a/status", path("tasks")), MERGE_PATCH, &patch).await.good();
+        server.set_status("a", &json!({"state": state})).await;
     }
     let words: Vec<_> = watch.ready().into_iter().map(|event| event.word).collect();
     assert_eq!(words, ["ADDED", "DELETED"]);

@@ -99,10 +99,9 @@ async fn only_how_it_goes_on_can_change() {
 #[tokio::test]
 async fn progress_is_a_column() {
     let server = Server::start().await;
-    let mut group = object("TaskGroup", "g", &json!({"count": 50, "tasks": one()}));
-    group = server.create(&group).await;
-    group["status"] = json!({"state": "Running", "counts": {"succeeded": 36, "failed": 1, "running": 2}});
-    server.put(&format!("{}/g/status", path("taskgroups")), &group).await.good();
+    server.create(&object("TaskGroup", "g", &json!({"count": 50, "tasks": one()}))).await;
+    let counts = json!({"state": "Running", "counts": {"succeeded": 36, "failed": 1, "running": 2}});
+    server.set_status_of("taskgroups", "g", &counts).await;
     let ask = crate::server::Ask::new("GET", &path("taskgroups"));
     let accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
     let table = server.send(ask.header(hyper::header::ACCEPT, accept)).await.good();

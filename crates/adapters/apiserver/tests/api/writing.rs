@@ -46,7 +46,7 @@ async fn what_only_the_server_sets_is_not_taken_from_a_new_object() {
     }
     assert_eq!(
         created["status"],
-        json!({"createUser": "admin"}),
+        json!({"createUser": "admin", "state": "Ready"}),
         "what was observed is not the client's to say"
     );
 }
@@ -66,7 +66,7 @@ async fn a_list_of_tasks_is_stored_at_once_and_answered_as_it_is_stored() {
     assert_eq!((&made["kind"], made["items"].as_array().unwrap().len()), (&json!("TaskList"), 3));
     for item in made["items"].as_array().unwrap() {
         assert_eq!(server.get(&named("tasks", name(item))).await.good(), *item);
-        assert_eq!(item["status"], json!({"createUser": "admin"}));
+        assert_eq!(item["status"], json!({"createUser": "admin", "state": "Ready"}));
     }
     assert!(name(&made["items"][2]).starts_with("made-"));
     assert_eq!(made["metadata"]["resourceVersion"], made["items"][2]["metadata"]["resourceVersion"]);
@@ -226,7 +226,8 @@ async fn generation_counts_changes_of_the_spec_alone() {
     assert_eq!(generation(&labelled), 1);
     let changed = server.patch(&target, MERGE_PATCH, &json!({"spec": {"priority": 3}})).await.good();
     assert_eq!(generation(&changed), 2);
-    let reported = json!({"status": {"state": "Running"}});
+    let condition = json!({"type": "Done", "status": "True", "lastTransitionTime": "2026-11-15T14:00:00Z"});
+    let reported = json!({"status": {"conditions": [condition]}});
     let reported = server.patch(&format!("{target}/status"), MERGE_PATCH, &reported).await.good();
     assert_eq!(generation(&reported), 2);
 }
@@ -239,19 +240,21 @@ async fn the_status_is_written_through_its_subresource_alone() {
     let both =
         json!({"metadata": {"labels": {"l": "1"}}, "spec": {"priority": 3}, "status": {"state": "Running"}});
     let main = server.patch(&target, MERGE_PATCH, &both).await.good();
-    assert!(main["status"].get("state").is_none());
+    assert_eq!(main["status"]["state"], "Ready");
     assert_eq!(main["spec"]["priority"], 3);
-    let other =
-        json!({"metadata": {"labels": {"l": "2"}}, "spec": {"priority": 4}, "status": {"state": "Running"}});
+    let condition = |status: &str| json!([{"type": "Done", "status": status, "lastTransitionTime": "2026-11-15T14:00:00Z"}]);
+    let other = json!({
+        "metadata": {"labels": {"l": "2"}}, "spec": {"priority": 4}, "status": {"conditions": condition("False")},
+    });
     let status = server.patch(&format!("{target}/status"), MERGE_PATCH, &other).await.good();
-    assert_eq!(status["status"]["state"], "Running");
+    assert_eq!(status["status"]["conditions"], condition("False"));
     assert_eq!((&status["spec"]["priority"], &status["metadata"]["labels"]["l"]), (&json!(3), &json!("1")));
     assert_eq!(server.get(&format!("{target}/status")).await.good(), status);
     let mut put = status.clone();
-    put["status"] = json!({"state": "Succeeded"});
+    put["status"]["conditions"] = condition("True");
     put["spec"]["priority"] = json!(9);
     let put = server.put(&format!("{target}/status"), &put).await.good();
-    assert_eq!((&put["status"]["state"], &put["spec"]["priority"]), (&json!("Succeeded"), &json!(3)));
+    assert_eq!((&put["status"]["conditions"], &put["spec"]["priority"]), (&condition("True"), &json!(3)));
     assert_eq!(put["metadata"]["uid"], created["metadata"]["uid"]);
     server.delete(&format!("{target}/status")).await.refused(405);
     server.create(&application("b")).await;
@@ -277,7 +280,8 @@ async fn a_dry_run_answers_as_if_and_changes_nothing() {
     assert_eq!(patched["spec"]["priority"], 8);
     let json_patch = json!([{"op": "add", "path": "/spec/priority", "value": 9}]);
     server.patch(&format!("{target}?dryRun=All"), JSON_PATCH, &json_patch).await.good();
-    let status = json!({"status": {"state": "Running"}});
+    let done = json!({"type": "Done", "status": "True", "lastTransitionTime": "2026-11-15T14:00:00Z"});
+    let status = json!({"status": {"conditions": [done]}});
     server.patch(&format!("{target}/status?dryRun=All"), MERGE_PATCH, &status).await.good();
     for name in ["a", "new"] {
         let target = format!("{}?dryRun=All&fieldManager=m", named("tasks", name));
