@@ -12,7 +12,7 @@ use muster_ports::telemetry::catalog::{
 use muster_tasks::board::Board;
 use muster_tasks::plan::{Decision, Plan};
 use muster_tasks::view::{parse_uid, state_of};
-use muster_types::{State, Task, Timestamp};
+use muster_types::{MilliTimestamp, State, Task, Timestamp};
 
 /// Kinds that are told apart; names come from users, and each costs memory in whoever reads the numbers.
 const MOST_KINDS: usize = 100;
@@ -121,11 +121,12 @@ impl Teller {
     }
 }
 
-/// How long a task has waited since it was last let go, in milliseconds. What its status says is known to the second only.
+/// How long a task has waited since it was last let go, in milliseconds. When it was submitted is known to the second only.
 pub fn waited(task: &Task, now: Millis) -> i64 {
     let made = parse_uid(&task.metadata.uid).and_then(|uid| i64::try_from(uid >> 80).ok()).unwrap_or(now.0);
     let noted = |time: Timestamp| time.as_second().saturating_mul(1000);
-    let back = task.status.attempts.iter().rev().find_map(|attempt| attempt.finished_at).map(noted);
+    let ended = task.status.attempts.iter().rev().find_map(|attempt| attempt.finished_at);
+    let back = ended.map(MilliTimestamp::as_millisecond);
     let since = back.into_iter().chain(task.status.submitted.map(noted)).fold(made, i64::max);
     now.0.saturating_sub(since).max(0)
 }
@@ -156,9 +157,9 @@ mod tests {
         assert_eq!(waited(&task, now), 4750);
         task.status.submitted = Some(Timestamp::from_second(1_800_000_002));
         assert_eq!(waited(&task, now), 3000);
-        let finished_at = Some(Timestamp::from_second(1_800_000_004));
+        let finished_at = Some(MilliTimestamp::from_millisecond(1_800_000_004_250));
         task.status.attempts = vec![Attempt { finished_at, ..Attempt::default() }, Attempt::default()];
-        assert_eq!(waited(&task, now), 1000);
+        assert_eq!(waited(&task, now), 750);
         assert_eq!(waited(&task, Millis(0)), 0);
     }
 

@@ -168,7 +168,7 @@ impl World {
                 let state = if task.spec.cancel { State::Canceled } else { State::Succeeded };
                 self.write(task, |task| {
                     task.status.state = Some(state);
-                    task.status.terminated = Some(at);
+                    task.status.terminated = Some(at.into());
                 })
                 .await?;
             } else if ended && self.dice.once_in(30) {
@@ -207,7 +207,7 @@ impl World {
             for task in open {
                 self.write(task, |task| {
                     task.status.state = Some(State::Succeeded);
-                    task.status.terminated = Some(at);
+                    task.status.terminated = Some(at.into());
                 })
                 .await?;
             }

@@ -27,6 +27,16 @@ pub fn human_duration(seconds: i64) -> String {
     }
 }
 
+/// The same of milliseconds: what took less than ten seconds is shown with its fraction.
+pub fn human_millis(millis: i64) -> String {
+    match millis {
+        ..0 => "0s".to_owned(),
+        ms if ms < 1_000 => format!("{ms}ms"),
+        ms if ms < 10_000 => format!("{}.{:02}s", ms / 1_000, ms % 1_000 / 10),
+        ms => human_duration(ms / 1_000),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -36,5 +46,11 @@ mod tests {
         let shown = [0, 119, 120, 330, 6_000, 12_000, 100_000, 200_000, 800_000].map(human_duration);
         assert_eq!(shown, ["0s", "119s", "2m", "5m30s", "100m", "3h20m", "27h", "2d7h", "9d"]);
         assert_eq!(human_duration(-5), "0s");
+    }
+
+    #[test]
+    fn short_times_show_their_fraction() {
+        let shown = [-1, 0, 12, 999, 1_000, 1_259, 9_999, 10_000, 330_500].map(human_millis);
+        assert_eq!(shown, ["0s", "0ms", "12ms", "999ms", "1.00s", "1.25s", "9.99s", "10s", "5m30s"]);
     }
 }

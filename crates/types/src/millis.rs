@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::timestamp::Timestamp;
+use crate::timestamp::{MilliTimestamp, Timestamp};
 
 /// Milliseconds since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
@@ -15,6 +15,11 @@ impl From<Timestamp> for Millis {
 }
 
 impl Millis {
+    /// The same moment as attempts show it.
+    pub fn to_milli_timestamp(self) -> MilliTimestamp {
+        MilliTimestamp::from_millisecond(self.0)
+    }
+
     /// The whole seconds, as objects show them.
     pub fn to_timestamp(self) -> Timestamp {
         Timestamp::from_second(self.0.div_euclid(1000))

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::condition::Condition;
 use crate::metadata::{is_default, null_is_default};
 use crate::task::Runtime;
-use crate::timestamp::Timestamp;
+use crate::timestamp::{MilliTimestamp, Timestamp};
 
 words! {
     /// Where a task is in its life. Succeeded, Failed and Canceled are final.
@@ -110,12 +110,12 @@ pub struct TaskStatus {
     /// What happens now, in a sentence.
     #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
     pub message: String,
-    /// When the latest attempt started to run.
+    /// When the program of the latest attempt was started.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub started: Option<Timestamp>,
+    pub started: Option<MilliTimestamp>,
     /// When the task ended.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub terminated: Option<Timestamp>,
+    pub terminated: Option<MilliTimestamp>,
     /// When a task that was made suspended was submitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub submitted: Option<Timestamp>,
@@ -220,12 +220,12 @@ pub struct Attempt {
     /// Name of the robot it ran on.
     #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
     pub robot: String,
-    /// When it started to run.
+    /// When its program was started; absent if it was not.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub started_at: Option<Timestamp>,
+    pub started_at: Option<MilliTimestamp>,
     /// When it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub finished_at: Option<Timestamp>,
+    pub finished_at: Option<MilliTimestamp>,
     /// Exit code of the leading container.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
@@ -376,12 +376,12 @@ mod tests {
             "state": "Running",
             "attempt": 2,
             "attempts": [{
-                "number": 1, "runtime": "robot", "handle": "a-1", "robot": "r1", "startedAt": "2026-11-15T14:00:00Z",
-                "finishedAt": "2026-11-15T14:01:00Z", "exitCode": 137, "signal": 9, "reason": "Killed",
+                "number": 1, "runtime": "robot", "handle": "a-1", "robot": "r1", "startedAt": "2026-11-15T14:00:00.000Z",
+                "finishedAt": "2026-11-15T14:01:00.123Z", "exitCode": 137, "signal": 9, "reason": "Killed",
             }],
             "message": "Dispatching to r1",
-            "started": "2026-11-15T14:00:00Z",
-            "terminated": "2026-11-15T14:01:00Z",
+            "started": "2026-11-15T14:00:00.000Z",
+            "terminated": "2026-11-15T14:01:00.123Z",
             "pod": "default/a-1",
             "retries": 1,
             "createUser": "ada",

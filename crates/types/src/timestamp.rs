@@ -1,6 +1,7 @@
-//! Instants as Kubernetes writes them: [`Timestamp`] to the second, [`MicroTimestamp`] to the microsecond.
+//! Instants: [`Timestamp`] to the second and [`MicroTimestamp`] to the microsecond, as Kubernetes writes them, and
+//! [`MilliTimestamp`] to the millisecond, for attempts, many of which take less than a second.
 //!
-//! Both read any RFC 3339 text (offsets, fractions) and write one form, in UTC. What is finer than the type
+//! All read any RFC 3339 text (offsets, fractions) and write one form, in UTC. What is finer than the type
 //! keeps is cut off. The range is from the year 0 to 9999-12-30T22:00:00Z, the last instant that can be shown
 //! in every time zone.
 
@@ -25,6 +26,10 @@ const LAST_SECOND: i64 = 253_402_207_200;
 /// An instant with whole seconds: `2026-11-15T14:00:00Z`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(jiff::Timestamp);
+
+/// An instant with milliseconds: `2026-11-15T14:00:00.000Z`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MilliTimestamp(jiff::Timestamp);
 
 /// An instant with microseconds: `2026-11-15T14:00:00.000000Z`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,6 +85,24 @@ impl Timestamp {
     }
 }
 
+impl MilliTimestamp {
+    /// Milliseconds since 1970, moved into the range of [`Timestamp`].
+    pub fn from_millisecond(millisecond: i64) -> Self {
+        let millisecond = millisecond.clamp(FIRST_SECOND * 1_000, LAST_SECOND * 1_000);
+        jiff::Timestamp::from_millisecond(millisecond).map_or(Self(Timestamp::MAX.0), Self)
+    }
+
+    /// Milliseconds since 1970.
+    pub fn as_millisecond(self) -> i64 {
+        self.0.as_millisecond()
+    }
+
+    /// Whole seconds since 1970.
+    pub fn as_second(self) -> i64 {
+        self.as_millisecond().div_euclid(1_000)
+    }
+}
+
 impl MicroTimestamp {
     /// Microseconds since 1970, moved into the range of [`Timestamp`].
     pub fn from_microsecond(microsecond: i64) -> Self {
@@ -105,6 +128,13 @@ impl From<jiff::Timestamp> for Timestamp {
     }
 }
 
+impl From<jiff::Timestamp> for MilliTimestamp {
+    fn from(instant: jiff::Timestamp) -> Self {
+        let finer = instant.subsec_nanosecond() % 1_000_000;
+        Self::from_millisecond(instant.as_millisecond() - i64::from(finer < 0))
+    }
+}
+
 impl From<jiff::Timestamp> for MicroTimestamp {
     fn from(instant: jiff::Timestamp) -> Self {
         let finer = instant.subsec_nanosecond() % 1_000;
@@ -115,6 +145,18 @@ impl From<jiff::Timestamp> for MicroTimestamp {
 impl From<Timestamp> for MicroTimestamp {
     fn from(instant: Timestamp) -> Self {
         Self(instant.0)
+    }
+}
+
+impl From<Timestamp> for MilliTimestamp {
+    fn from(instant: Timestamp) -> Self {
+        Self(instant.0)
+    }
+}
+
+impl From<MilliTimestamp> for Timestamp {
+    fn from(instant: MilliTimestamp) -> Self {
+        Self::from(instant.0)
     }
 }
 
@@ -130,6 +172,12 @@ impl fmt::Display for Timestamp {
     }
 }
 
+impl fmt::Display for MilliTimestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.3}", self.0)
+    }
+}
+
 impl fmt::Display for MicroTimestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.6}", self.0)
@@ -137,6 +185,14 @@ impl fmt::Display for MicroTimestamp {
 }
 
 impl FromStr for Timestamp {
+    type Err = TimestampError;
+
+    fn from_str(text: &str) -> Result<Self, TimestampError> {
+        parse(text).map(Self::from)
+    }
+}
+
+impl FromStr for MilliTimestamp {
     type Err = TimestampError;
 
     fn from_str(text: &str) -> Result<Self, TimestampError> {
@@ -230,7 +286,7 @@ impl Rest<'_> {
     }
 }
 
-/// Both types are one string in JSON and in the schema.
+/// Each type is one string in JSON and in the schema.
 macro_rules! timestamp_in_json {
     ($name:ident, $about:literal) => {
         impl Serialize for $name {
@@ -262,6 +318,7 @@ macro_rules! timestamp_in_json {
 }
 
 timestamp_in_json!(Timestamp, "An instant as RFC 3339 text in UTC with whole seconds.");
+timestamp_in_json!(MilliTimestamp, "An instant as RFC 3339 text in UTC with milliseconds.");
 timestamp_in_json!(MicroTimestamp, "An instant as RFC 3339 text in UTC with microseconds.");
 
 #[cfg(test)]
@@ -298,6 +355,18 @@ mod tests {
             MicroTimestamp::from(Timestamp::from_second(1)).to_string(),
             "1970-01-01T00:00:01.000000Z"
         );
+    }
+
+    #[test]
+    fn milliseconds_have_three_digits_and_whole_seconds_are_read_too() {
+        let read = |text: &str| text.parse::<MilliTimestamp>().unwrap().to_string();
+        assert_eq!(read("2026-11-15T14:00:00.0129Z"), "2026-11-15T14:00:00.012Z");
+        assert_eq!(read("2026-11-15T14:00:00Z"), "2026-11-15T14:00:00.000Z");
+        assert_eq!(read("1969-12-31T23:59:59.9999Z"), "1969-12-31T23:59:59.999Z");
+        let instant = MilliTimestamp::from_millisecond(1_250);
+        assert_eq!((instant.as_second(), instant.as_millisecond()), (1, 1_250));
+        assert_eq!(Timestamp::from(instant), Timestamp::from_second(1));
+        assert_eq!(MilliTimestamp::from_millisecond(i64::MAX).to_string(), "9999-12-30T22:00:00.000Z");
     }
 
     #[test]
@@ -367,6 +436,8 @@ mod tests {
         fn what_is_written_reads_back(second in FIRST_SECOND..=LAST_SECOND, micro in any::<i64>()) {
             let instant = Timestamp::from_second(second);
             prop_assert_eq!(instant.as_second(), second);
+            prop_assert_eq!(instant.to_string().parse(), Ok(instant));
+            let instant = MilliTimestamp::from_millisecond(micro);
             prop_assert_eq!(instant.to_string().parse(), Ok(instant));
             let instant = MicroTimestamp::from_microsecond(micro);
             prop_assert_eq!(instant.to_string().parse(), Ok(instant));

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use muster_ports::store::Stored;
-use muster_types::{State, Timestamp};
+use muster_types::{MilliTimestamp, State, Timestamp};
 use serde::Deserialize;
 
 /// A task in few bytes. Words that many tasks share are kept once.
@@ -26,10 +26,10 @@ pub struct Entry {
     pub priority: Option<i32>,
     /// When it was made.
     pub created: Timestamp,
-    /// When its latest attempt started.
-    pub started: Option<Timestamp>,
+    /// When the program of its latest attempt was started.
+    pub started: Option<MilliTimestamp>,
     /// When it ended.
-    pub ended: Option<Timestamp>,
+    pub ended: Option<MilliTimestamp>,
     /// How far it is, in hundredths.
     pub progress: Option<u8>,
 }
@@ -92,8 +92,8 @@ struct HeadSubject<'a> {
 #[serde(rename_all = "camelCase", default)]
 struct HeadStatus<'a> {
     state: Option<State>,
-    started: Option<Timestamp>,
-    terminated: Option<Timestamp>,
+    started: Option<MilliTimestamp>,
+    terminated: Option<MilliTimestamp>,
     #[serde(borrow)]
     waiting_for: Option<HeadWaiting<'a>>,
     total: Option<u64>,

@@ -159,11 +159,11 @@ fn contains(text: &str, small: &str) -> bool {
     text.as_bytes().windows(small.len().max(1)).any(|part| part.eq_ignore_ascii_case(small.as_bytes()))
 }
 
-/// Seconds that a task ran.
+/// Milliseconds that a task ran.
 fn taken(entry: &Entry) -> i64 {
     match (entry.started, entry.ended) {
-        (Some(started), Some(ended)) => ended.as_second() - started.as_second(),
-        (Some(started), None) => i64::MAX - started.as_second(),
+        (Some(started), Some(ended)) => ended.as_millisecond() - started.as_millisecond(),
+        (Some(started), None) => i64::MAX - started.as_millisecond(),
         (None, _) => -1,
     }
 }

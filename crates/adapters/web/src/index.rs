@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use muster_ports::clock::Clock;
 use muster_ports::store::{Change, ResourceName, Revision, Store, Stored, WatchError, WatchScope};
-use muster_types::{State, TaskSpec};
+use muster_types::{MilliTimestamp, State, TaskSpec};
 use parking_lot::{RwLock, RwLockReadGuard};
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
@@ -149,7 +149,7 @@ impl Tasks {
             }
             let has_run = |state: State| state == State::Running || state.is_terminal();
             if was.is_some_and(|was| !has_run(was)) && has_run(state) && started.is_some() {
-                self.samples.note_wait(started.unwrap_or(now).as_second() - created.as_second());
+                self.samples.note_wait(started.map_or(now.as_second(), MilliTimestamp::as_second) - created.as_second());
             }
         }
     }

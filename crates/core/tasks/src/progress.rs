@@ -6,7 +6,7 @@
 use muster_types::attempt::{Cause, ContainerEnding, Ending, Handle};
 use muster_types::task::RetryOn;
 use muster_types::task_status::{Attachment, Attempt, FIRST_ATTEMPT, RecordKind, Stopping, WaitingFor};
-use muster_types::{Millis, State, Task, TaskStatus, Timestamp};
+use muster_types::{Millis, MilliTimestamp, State, Task, TaskStatus, Timestamp};
 
 use crate::brief::has_attempt;
 use crate::lifecycle::{Event, Refused, transition};
@@ -129,19 +129,22 @@ pub fn begin_attempt(
         number: handle.attempt,
         runtime: task.spec.runtime,
         handle: handle.to_string(),
-        started_at: Some(at),
         ..Attempt::default()
     });
-    status.started = Some(at);
+    status.started = None;
     status.message = format!("Starting attempt {}", handle.attempt);
     Ok(handle)
 }
 
-/// The attempt runs.
-pub fn observe_started(task: &mut Task, handle: &Handle, now: Millis) -> Result<(), Ignored> {
+/// The attempt runs, since a time.
+pub fn observe_started(task: &mut Task, handle: &Handle, since: Millis) -> Result<(), Ignored> {
     current(task, handle)?;
-    change_state(task, Event::Run, now)?;
-    let at = now.to_timestamp();
+    change_state(task, Event::Run, since)?;
+    let at = since.to_timestamp();
+    task.status.started = Some(since.to_milli_timestamp());
+    if let Some(attempt) = task.status.attempts.last_mut() {
+        attempt.started_at = task.status.started;
+    }
     add_record(&mut task.status.events, RecordKind::PodRunning, &handle.to_string(), at);
     task.status.waiting_for = None;
     task.status.blocked_since = None;
@@ -160,7 +163,7 @@ pub fn observe_ended(
     current(task, handle)?;
     let at = now.to_timestamp();
     let leader = ending.containers.first();
-    close_attempt(task, leader, ending, at);
+    let finished = close_attempt(task, leader, ending, now);
     for container in ending.containers.iter().filter(|container| container.killed_as_leftover) {
         add_record(&mut task.status.events, RecordKind::ContainerKilled, &container.name, at);
     }
@@ -185,7 +188,7 @@ pub fn observe_ended(
         None => {
             change_state(task, Event::Succeed, now)?;
             add_record(&mut task.status.events, RecordKind::PodSucceeded, &handle.to_string(), at);
-            end(task, "Succeeded", at);
+            end(task, "Succeeded", finished);
             Ok(())
         }
         Some(failure) => {
@@ -251,7 +254,7 @@ pub fn observe_start_failed(
     now: Millis,
 ) -> Result<(), Ignored> {
     current(task, handle)?;
-    break_off_attempt(task, reason, now.to_timestamp());
+    break_off_attempt(task, reason, now);
     if let Some(why) = task.status.stopping {
         return leave(task, handle, why, settings, now);
     }
@@ -277,7 +280,7 @@ pub fn observe_lost(
     current(task, handle)?;
     let at = now.to_timestamp();
     let ran = state_of(task) == State::Running;
-    break_off_attempt(task, reason, at);
+    break_off_attempt(task, reason, now);
     task.status.waiting_for = None;
     add_record(&mut task.status.events, RecordKind::PodNotFound, &handle.to_string(), at);
     if let Some(why) = task.status.stopping {
@@ -372,7 +375,7 @@ pub fn release(task: &mut Task, now: Millis) {
 pub fn reject(task: &mut Task, reporter: &str, words: &str, now: Millis) -> Result<(), Refused> {
     change_state(task, Event::Fail, now)?;
     add_error(&mut task.status.errors, "Error", reporter, words);
-    end(task, words, now.to_timestamp());
+    end(task, words, now.to_milli_timestamp());
     Ok(())
 }
 
@@ -381,7 +384,7 @@ pub fn cancel(task: &mut Task, now: Millis) -> Result<(), Refused> {
     change_state(task, Event::Cancel, now)?;
     let why = task.status.stopping.take().map_or("Canceled", Stopping::as_str);
     add_record(&mut task.status.events, RecordKind::Canceled, why, now.to_timestamp());
-    end(task, "Canceled", now.to_timestamp());
+    end(task, "Canceled", now.to_milli_timestamp());
     Ok(())
 }
 
@@ -431,7 +434,8 @@ fn fail(task: &mut Task, failure: Failure, words: &str, now: Millis) -> Result<(
     }
     change_state(task, Event::Fail, now)?;
     add_error(&mut task.status.errors, "Error", "muster", words);
-    end(task, words, at);
+    let finished = task.status.attempts.last().and_then(|attempt| attempt.finished_at);
+    end(task, words, finished.unwrap_or(now.to_milli_timestamp()));
     Ok(())
 }
 
@@ -487,9 +491,19 @@ pub(crate) fn forget_report(status: &mut TaskStatus) {
     status.result = None;
 }
 
-fn close_attempt(task: &mut Task, leader: Option<&ContainerEnding>, ending: &Ending, at: Timestamp) {
-    let Some(attempt) = task.status.attempts.last_mut() else { return };
-    attempt.finished_at = Some(at);
+/// Writes down how the attempt ended, and gives when.
+fn close_attempt(
+    task: &mut Task,
+    leader: Option<&ContainerEnding>,
+    ending: &Ending,
+    now: Millis,
+) -> MilliTimestamp {
+    let Some(attempt) = task.status.attempts.last_mut() else { return now.to_milli_timestamp() };
+    // Another machine may have said when, by another clock.
+    let first = attempt.started_at.map_or(i64::MIN, MilliTimestamp::as_millisecond);
+    let at = if (first.max(1)..=now.0).contains(&ending.at.0) { ending.at } else { now };
+    let finished = at.to_milli_timestamp();
+    attempt.finished_at = Some(finished);
     attempt.exit_code = leader.map(|leader| leader.exit_code);
     attempt.signal = leader.and_then(|leader| leader.signal);
     attempt.reason = match (task.status.stopping, ending.cause) {
@@ -499,16 +513,17 @@ fn close_attempt(task: &mut Task, leader: Option<&ContainerEnding>, ending: &End
         (None, Cause::LogFailed) => "LogFailed".to_owned(),
         (None, Cause::Itself) => ending.reason.clone().unwrap_or_default(),
     };
+    finished
 }
 
 /// The attempt is over without an ending of its own.
-fn break_off_attempt(task: &mut Task, reason: &str, at: Timestamp) {
+fn break_off_attempt(task: &mut Task, reason: &str, now: Millis) {
     let reason = match task.status.stopping {
         Some(why @ Stopping::Preempted) => why.as_str(),
         Some(Stopping::Canceled | Stopping::Deleted | Stopping::Expired) | None => reason,
     };
     if let Some(attempt) = task.status.attempts.last_mut() {
-        attempt.finished_at = Some(at);
+        attempt.finished_at = Some(now.to_milli_timestamp());
         reason.clone_into(&mut attempt.reason);
     }
 }
@@ -542,7 +557,7 @@ fn describe(failure: Failure, failed: Option<&ContainerEnding>, ending: &Ending)
     }
 }
 
-fn end(task: &mut Task, message: &str, at: Timestamp) {
+fn end(task: &mut Task, message: &str, at: MilliTimestamp) {
     task.status.terminated = Some(at);
     task.status.waiting_for = None;
     task.status.rest_until = None;

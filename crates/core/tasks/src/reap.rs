@@ -5,7 +5,7 @@
 //! none.
 
 use muster_types::task::Ttl;
-use muster_types::{Duration, State, Task, Timestamp};
+use muster_types::{Duration, MilliTimestamp, State, Task, Timestamp};
 
 /// The server's own rules, in seconds; zero is no limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,13 +73,14 @@ impl Life {
         let status = &task.status;
         let created = task.metadata.creation_timestamp.map_or(0, Timestamp::as_second);
         let back = status.attempts.last().and_then(|attempt| attempt.finished_at);
-        let waits_since = [status.submitted, back].into_iter().flatten().map(Timestamp::as_second).max();
+        let submitted = status.submitted.map(Timestamp::as_second);
+        let waits_since = submitted.max(back.map(MilliTimestamp::as_second));
         Self {
             state: crate::view::state_of(task),
             created,
             waits_since: waits_since.unwrap_or(created),
-            started: status.started.map(Timestamp::as_second),
-            terminated: status.terminated.map(Timestamp::as_second),
+            started: status.started.map(MilliTimestamp::as_second),
+            terminated: status.terminated.map(MilliTimestamp::as_second),
             ttl: task.spec.ttl,
             released: status.released.is_some(),
             expired: status.expired,

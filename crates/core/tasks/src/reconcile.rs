@@ -112,7 +112,7 @@ fn keep(task: &mut Task, handle: &Handle, now: Millis) -> Result<Return, Ignored
     if replacement.is_some()
         && let Some(last) = status.attempts.last_mut()
     {
-        last.finished_at = Some(at);
+        last.finished_at = Some(now.to_milli_timestamp());
         ORIGINAL_RETURNED.clone_into(&mut last.reason);
     }
     let mut original = status.attempts.remove(place);

@@ -90,7 +90,7 @@ fn within(attempts: &[Attempt], interval: Option<Duration>, now: i64) -> impl It
 }
 
 fn ended(attempt: &Attempt) -> i64 {
-    attempt.finished_at.map_or(0, muster_types::Timestamp::as_second)
+    attempt.finished_at.map_or(0, muster_types::MilliTimestamp::as_second)
 }
 
 /// It ran and failed; others were lost, or never ran.
@@ -115,7 +115,7 @@ mod tests {
         task.status.attempts = ends
             .iter()
             .map(|end| Attempt {
-                finished_at: Some(Timestamp::from_second(end.abs())),
+                finished_at: Some(Timestamp::from_second(end.abs()).into()),
                 exit_code: (*end > 0).then_some(1),
                 ..Attempt::default()
             })

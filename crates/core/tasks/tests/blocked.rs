@@ -1,6 +1,7 @@
 //! A quota of the executor refuses an attempt: the task waits, and nothing of the attempt is left.
 
-use muster_tasks::progress::{begin_attempt, observe_blocked, observe_started, observe_waiting};
+use muster_tasks::plan::Hold;
+use muster_tasks::progress::{begin_attempt, observe_blocked, observe_started, observe_waiting, write_hold};
 use muster_tasks::view::state_of;
 use muster_types::task_status::{RecordKind, Stopping};
 use muster_types::{Millis, State, Task, TaskSpec, Timestamp};
@@ -64,4 +65,12 @@ fn what_a_pending_attempt_waits_for_is_said_until_it_runs() {
     observe_started(&mut task, &handle, Millis(0)).unwrap();
     assert_eq!(task.status.waiting_for, None);
     assert!(observe_waiting(&mut task, &handle, "Unschedulable", "late", Millis(0)).is_err());
+}
+
+#[test]
+fn a_task_whose_rest_is_over_is_held_once_and_does_not_rest_again() {
+    let mut task = ready();
+    task.status.rest_until = Some(Timestamp::from_second(1));
+    write_hold(&mut task, &Hold::NeverFits, Millis(2000)).unwrap();
+    assert_eq!((state_of(&task), task.status.rest_until), (State::QuotaBlocked, None));
 }

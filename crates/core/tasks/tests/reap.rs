@@ -20,7 +20,7 @@ fn task(state: State, ttl: Ttl) -> Task {
     task.metadata.creation_timestamp = Some(at(1000));
     task.status.state = Some(state);
     if state.is_terminal() {
-        task.status.terminated = Some(at(5000));
+        task.status.terminated = Some(at(5000).into());
     }
     task
 }
@@ -60,7 +60,7 @@ fn a_limit_of_its_own_deletes_a_task_in_whatever_state() {
         assert_eq!(due(&task(state, ttl)), Some((1002, Reap::Expire)), "{state}");
     }
     let mut running = task(State::Running, ttl);
-    running.status.started = Some(at(2000));
+    running.status.started = Some(at(2000).into());
     assert_eq!(due(&running), Some((2003, Reap::Expire)));
     assert_eq!(due(&task(State::Succeeded, ttl)), Some((5004, Reap::Delete)));
     assert_eq!(due(&task(State::Failed, ttl)), Some((5005, Reap::Delete)));
@@ -83,7 +83,7 @@ fn the_time_of_waiting_begins_anew_when_a_task_is_submitted_or_comes_back() {
     let mut submitted = task(State::Ready, ttl);
     submitted.status.submitted = Some(at(7000));
     assert_eq!(due(&submitted), Some((7010, Reap::Expire)));
-    submitted.status.attempts.push(Attempt { finished_at: Some(at(8000)), ..Attempt::default() });
+    submitted.status.attempts.push(Attempt { finished_at: Some(at(8000).into()), ..Attempt::default() });
     assert_eq!(due(&submitted), Some((8010, Reap::Expire)));
 }
 
@@ -159,18 +159,17 @@ proptest! {
     ) {
         let mut task = Object::new("d", "t", spec);
         "0190a0b0-0000-7000-8000-000000000001".clone_into(&mut task.metadata.uid);
-        task.metadata.generation = 3;
         task.metadata.creation_timestamp = times.0;
         task.metadata.deletion_timestamp = times.1;
         task.status.state = state;
         task.status.state_since = times.2;
         task.status.rest_until = times.3;
-        task.status.terminated = times.4;
+        task.status.terminated = times.4.map(Into::into);
         task.status.released = times.5;
         task.status.stopping = stopping.then_some(Stopping::Canceled);
         task.status.attempt = attempt;
         task.status.expired = expired;
-        task.status.attempts.push(Attempt { finished_at: times.3, ..Attempt::default() });
+        task.status.attempts.push(Attempt { finished_at: times.3.map(Into::into), ..Attempt::default() });
         let json = serde_json::to_vec(&task).unwrap();
         prop_assert_eq!(Brief::read(&json, "d/t".into()), Brief::of(&task, "d/t".into()));
     }

@@ -192,7 +192,7 @@ fn apply_news(task: &mut Task, fact: &Fact, rules: &Settings, now: Millis) -> Re
         what if never_ran(what) && progress::is_prefetched(task, handle) => {
             progress::observe_returned(task, handle, now)
         }
-        Observation::Started => progress::observe_started(task, handle, now),
+        Observation::Started => progress::observe_started(task, handle, fact.at.min(now)),
         Observation::Ended(ending) => progress::observe_ended(task, handle, ending, rules, now),
         Observation::Lost { reason, message } => {
             progress::observe_lost(task, handle, reason, message, rules, now)

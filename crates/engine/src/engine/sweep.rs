@@ -145,7 +145,7 @@ impl Engine {
         }
         let attempt = task.status.attempts.iter().find(|attempt| attempt.number == handle.attempt);
         let succeeded = state_of(task) == State::Succeeded && task.status.attempt == handle.attempt;
-        let finished = attempt.and_then(|attempt| attempt.finished_at).unwrap_or(now.to_timestamp());
+        let finished = attempt.and_then(|attempt| attempt.finished_at).unwrap_or(now.to_milli_timestamp());
         let until = finished.as_second().saturating_add(retention(task, succeeded, &self.settings.reap));
         self.due.keep(handle, until);
     }

@@ -1,7 +1,7 @@
 //! One task in full, as lines for reading.
 
-use muster_types::Timestamp;
 use muster_types::explanation::Explanation;
+use muster_types::{MilliTimestamp, Timestamp, human_millis};
 use serde_json::Value;
 
 use super::super::explain::sentences;
@@ -211,15 +211,18 @@ fn attempts(attempts: &Value, now: Timestamp) -> Vec<Vec<String>> {
     let text = |value: &Value| value.as_str().map(plain).unwrap_or_default();
     let header = ["NO", "RUNTIME", "STARTED", "TOOK", "CODE", "REASON", "ON"].map(str::to_owned).to_vec();
     let rows = items(attempts).iter().map(|attempt| {
-        let time = |name: &str| attempt[name].as_str().and_then(|text| text.parse::<Timestamp>().ok());
+        let time = |name: &str| attempt[name].as_str().and_then(|text| text.parse::<MilliTimestamp>().ok());
         let (started, finished) = (time("startedAt"), time("finishedAt"));
-        let took = started.map(|started| age::between(started, finished.unwrap_or(now)));
+        let took = started.map(|started| {
+            let finished = finished.unwrap_or(now.into());
+            human_millis(finished.as_millisecond() - started.as_millisecond())
+        });
         let place =
             [&attempt["robot"], &attempt["handle"]].map(text).into_iter().find(|text| !text.is_empty());
         vec![
             attempt["number"].to_string(),
             text(&attempt["runtime"]),
-            started.map(|started| format!("{} ago", age::between(started, now))).unwrap_or_default(),
+            started.map(|started| format!("{} ago", age::between(started.into(), now))).unwrap_or_default(),
             took.unwrap_or_default(),
             attempt["exitCode"].as_i64().map(|code| code.to_string()).unwrap_or_default(),
             text(&attempt["reason"]),

@@ -1,9 +1,11 @@
 //! Small things that many pages show.
 
+use std::fmt;
+
 use maud::{Markup, html};
 use muster_types::condition::{Condition, ConditionStatus};
 use muster_types::work_state::Counts;
-use muster_types::{State, Timestamp, human_duration};
+use muster_types::{MilliTimestamp, State, Timestamp, human_duration, human_millis};
 
 /// The word of a state, in its colour.
 pub fn state(word: &str) -> Markup {
@@ -11,7 +13,7 @@ pub fn state(word: &str) -> Markup {
 }
 
 /// A time. The script shows how long ago that was.
-pub fn time(at: Option<Timestamp>) -> Markup {
+pub fn time<T: fmt::Display>(at: Option<T>) -> Markup {
     html! {
         @match at {
             Some(at) => time datetime=(at) title=(at) { (at) },
@@ -21,14 +23,13 @@ pub fn time(at: Option<Timestamp>) -> Markup {
 }
 
 /// How long something took, or has taken until now.
-pub fn span(from: Option<Timestamp>, to: Option<Timestamp>, now: Timestamp) -> Markup {
+pub fn span<T: Into<MilliTimestamp>>(from: Option<T>, to: Option<T>, now: Timestamp) -> Markup {
+    let (from, to): (Option<MilliTimestamp>, Option<MilliTimestamp>) = (from.map(Into::into), to.map(Into::into));
     html! {
-        @match from {
-            Some(from) if to.is_some() => {
-                (human_duration(to.unwrap_or(now).as_second() - from.as_second()))
-            },
-            Some(from) => time.since datetime=(from) title=(from) { (human_duration(now.as_second() - from.as_second())) },
-            None => span.none { "–" },
+        @match (from, to) {
+            (Some(from), Some(to)) => (human_millis(to.as_millisecond() - from.as_millisecond())),
+            (Some(from), None) => time.since datetime=(from) title=(from) { (human_duration(now.as_second() - from.as_second())) },
+            (None, _) => span.none { "–" },
         }
     }
 }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use muster_types::explanation::Explanation;
 use muster_types::task_status::{Attempt, TaskStatus};
-use muster_types::{State, Task, TaskSpec, Timestamp, human_duration};
+use muster_types::{MilliTimestamp, State, Task, TaskSpec, Timestamp, human_millis};
 use muster_workflows::group_render::GROUP;
 use muster_workflows::succession::NEXT;
 
@@ -153,15 +153,15 @@ fn actions(task: &Task) -> Markup {
 /// From being made to its end: each attempt where it lay in time.
 fn timeline(task: &Task, now: Timestamp) -> Markup {
     let status = &task.status;
-    let from = task.metadata.creation_timestamp.unwrap_or(now).as_second();
-    let to = status.terminated.unwrap_or(now).as_second().max(from + 1);
-    let x = |at: Timestamp| (at.as_second().clamp(from, to) - from) * 1000 / (to - from);
+    let from = MilliTimestamp::from(task.metadata.creation_timestamp.unwrap_or(now)).as_millisecond();
+    let to = status.terminated.unwrap_or(now.into()).as_millisecond().max(from + 1);
+    let x = |at: MilliTimestamp| (at.as_millisecond().clamp(from, to) - from) * 1000 / (to - from);
     html! {
-        svg.timeline viewBox="0 0 1000 26" preserveAspectRatio="none" role="img" aria-label={ "From made to ended: " (human_duration(to - from)) } {
+        svg.timeline viewBox="0 0 1000 26" preserveAspectRatio="none" role="img" aria-label={ "From made to ended: " (human_millis(to - from)) } {
             rect.track x="0" y="10" width="1000" height="6" {}
             @for attempt in &status.attempts {
                 @if let Some(started) = attempt.started_at {
-                    @let end = attempt.finished_at.unwrap_or(now);
+                    @let end = attempt.finished_at.unwrap_or(now.into());
                     rect class=(outcome(attempt)) x=(x(started)) y="4" width=((x(end) - x(started)).max(4)) height="18" {
                         title { "attempt " (attempt.number) }
                     }
