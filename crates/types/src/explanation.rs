@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use crate::task_status::{State, WaitingFor};
 use crate::timestamp::Timestamp;
 
+/// The reason of a task that is not started before some time. Its status says why.
+pub const RESTING: &str = "Resting";
+
 /// Why a task is where it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -30,9 +33,12 @@ pub struct Explanation {
     /// `namespace/name` of the task that lends it that priority.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub raised_by: String,
-    /// How many tasks are offered before it.
+    /// Its place among the tasks that wait for the same runtime, from 1; absent if it does not wait for room or is far back.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub before: Option<u64>,
+    pub position: Option<u64>,
+    /// Whether it takes the place of others: whose and when, or why not.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub preemption: String,
     /// True if no engine answered here, so that this is what was last recorded.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub recorded: bool,

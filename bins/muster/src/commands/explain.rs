@@ -40,7 +40,7 @@ pub fn read(document: Value) -> anyhow::Result<Explanation> {
 fn explain(name: &str, why: &Explanation, now: Timestamp) -> String {
     let mut text = format!("{name} is {}", why.state);
     if let Some(since) = why.since {
-        text += &format!(" since {} ({since})", age::between(since, now));
+        text += &format!(" for {} (since {since})", age::between(since, now));
     }
     text += ".\n";
     for sentence in sentences(why) {
@@ -72,11 +72,8 @@ pub fn sentences(why: &Explanation) -> Vec<String> {
         (Some(priority), _) | (None, Some(priority)) => all.push(format!("Its priority is {priority}.")),
         (None, None) => {}
     }
-    match why.before {
-        Some(0) => all.push("No task is before it.".to_owned()),
-        Some(1) => all.push("1 task is before it.".to_owned()),
-        Some(count) => all.push(format!("{count} tasks are before it.")),
-        None => {}
+    if !why.preemption.is_empty() {
+        all.push(format!("{}.", capitalized(&why.preemption)));
     }
     all.extend(next(why).map(str::to_owned));
     all
@@ -89,13 +86,21 @@ fn next(why: &Explanation) -> Option<&'static str> {
             Some("It is held back until `muster submit --task` or spec.suspend: false lets it go.")
         }
         State::Ready if why.waiting_for.is_none() => Some("It starts when there is room for it."),
-        State::Postponed => {
-            Some("It starts when that no longer holds it back; this is looked at with every change.")
-        }
-        State::QuotaBlocked => Some("It starts when there is room again; nothing has to be done."),
         State::Failed | State::Canceled => Some("`muster retry` makes a new task like it."),
-        State::Ready | State::Pending | State::Running | State::Succeeded => None,
+        // What it waits for says what has to happen.
+        State::Ready
+        | State::Postponed
+        | State::QuotaBlocked
+        | State::Pending
+        | State::Running
+        | State::Succeeded => None,
     }
+}
+
+/// The same sentence with a large first letter.
+fn capitalized(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
 #[cfg(test)]
@@ -114,15 +119,29 @@ mod tests {
             "kind": "TaskExplanation", "state": "Postponed", "since": "2001-09-09T01:46:40Z",
             "message": "task b must complete first",
             "waitingFor": {"reason": "Dependency", "message": "task b must complete first"},
-            "priority": 10, "effectivePriority": 50, "raisedBy": "default/c", "before": 2,
+            "priority": 10, "effectivePriority": 50, "raisedBy": "default/c",
         }));
         assert_eq!(
             text,
-            "a is Postponed since 5m30s (2001-09-09T01:46:40Z).\n\
+            "a is Postponed for 5m30s (since 2001-09-09T01:46:40Z).\n\
              \x20 Dependency: task b must complete first.\n\
-             \x20 Its priority is 10, raised to 50 because default/c depends on it.\n\
-             \x20 2 tasks are before it.\n\
-             \x20 It starts when that no longer holds it back; this is looked at with every change.\n"
+             \x20 Its priority is 10, raised to 50 because default/c depends on it.\n"
+        );
+    }
+
+    #[test]
+    fn a_task_without_room_says_its_position_and_whose_place_it_takes() {
+        let waiting = "waiting for a free slot (2 of 2 in use, position 14)";
+        let text = words(json!({
+            "state": "QuotaBlocked", "message": waiting, "waitingFor": {"reason": "Capacity", "message": waiting},
+            "priority": 10, "position": 14, "preemption": "it preempts default/low next",
+        }));
+        assert_eq!(
+            text,
+            "a is QuotaBlocked.\n\
+             \x20 Capacity: waiting for a free slot (2 of 2 in use, position 14).\n\
+             \x20 Its priority is 10.\n\
+             \x20 It preempts default/low next.\n"
         );
     }
 

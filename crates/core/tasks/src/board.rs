@@ -83,11 +83,13 @@ impl Phase {
         matches!(self, Self::Prefetched(_) | Self::Chosen | Self::Pending | Self::Running)
     }
 
-    /// The state it is counted in.
-    fn state(self) -> State {
+    /// The state that is recorded of it, in which it is counted.
+    pub fn state(self) -> State {
         match self {
             Self::Waiting(state) | Self::Prefetched(state) => state,
-            Self::Resting(_) | Self::Awaiting(_) => State::Postponed,
+            // It went back to the queue when its last attempt ended.
+            Self::Resting(_) => State::Ready,
+            Self::Awaiting(state) => state,
             Self::Unfit => State::QuotaBlocked,
             Self::Chosen | Self::Pending => State::Pending,
             Self::Running => State::Running,

@@ -35,6 +35,84 @@ pub struct Lack {
     pub memory: bool,
     /// It takes in no more for now.
     pub guard: Option<Guard>,
+    /// What is in use, for people.
+    pub usage: Usage,
+}
+
+/// How much of a runtime is in use, and what a task asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// Slots in use, and all of them.
+    pub slots: (u32, u32),
+    /// Thousandths of a core in use, and all of them.
+    pub cpu_millis: (u64, u64),
+    /// Bytes in use, and all of them.
+    pub memory: (u64, u64),
+    /// What is asked for.
+    pub asked: Need,
+}
+
+/// Why a task can never run where it is to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Misfit {
+    /// The runtime is not configured.
+    NoRuntime(Runtime),
+    /// It asks for more cpu than there is.
+    Cpu {
+        /// Thousandths of a core that are asked for, and all of them.
+        of: (u64, u64),
+    },
+    /// It asks for more memory than there is.
+    Memory {
+        /// Bytes that are asked for, and all of them.
+        of: (u64, u64),
+    },
+}
+
+impl Misfit {
+    /// One CamelCase word.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::NoRuntime(_) => "NoRuntime",
+            Self::Cpu { .. } | Self::Memory { .. } => "NeverFits",
+        }
+    }
+
+    /// The words for people, with what to do.
+    pub fn describe(self) -> String {
+        match self {
+            Self::NoRuntime(Runtime::Pod) => "no cluster for pods is configured; start the server with \
+                --cluster-kubeconfig, or set spec.runtime to process or robot"
+                .to_owned(),
+            Self::NoRuntime(Runtime::Robot) => "no broker for robots is configured; start the server with \
+                --mqtt-listen or --mqtt-url, or set spec.runtime to process or pod"
+                .to_owned(),
+            Self::NoRuntime(Runtime::Process) => {
+                "the server has no slots for processes; start it with --slots, or set spec.runtime to pod or robot".to_owned()
+            }
+            Self::Cpu { of: (asked, all) } => format!(
+                "it asks for {} cpu of {}; lower spec.resources.cpu or give the runtime more",
+                cores(asked),
+                cores(all)
+            ),
+            Self::Memory { of: (asked, all) } => format!(
+                "it asks for {} memory of {}; lower spec.resources.memory or give the runtime more",
+                bytes(asked),
+                bytes(all)
+            ),
+        }
+    }
+}
+
+/// Cores as Kubernetes writes them.
+fn cores(millis: u64) -> String {
+    if millis.is_multiple_of(1000) { (millis / 1000).to_string() } else { format!("{millis}m") }
+}
+
+/// Bytes as Kubernetes writes them, in the largest unit that says all.
+fn bytes(count: u64) -> String {
+    let unit = [("Gi", 30), ("Mi", 20), ("Ki", 10)].into_iter().find(|(_, bits)| count > 0 && count.trailing_zeros() >= *bits);
+    unit.map_or_else(|| count.to_string(), |(unit, bits)| format!("{}{unit}", count >> bits))
 }
 
 impl Lack {
@@ -59,6 +137,8 @@ impl Lack {
             cpu: self.cpu || other.cpu,
             memory: self.memory || other.memory,
             guard: self.guard.or(other.guard),
+            // The later one is for the task that is spoken of.
+            usage: other.usage,
         }
     }
 
@@ -72,21 +152,32 @@ impl Lack {
     }
 
     /// The words for people.
-    pub fn describe(self) -> &'static str {
+    pub fn describe(self) -> String {
         match self.guard {
-            Some(Guard::Quota) => return "a quota of the cluster refuses more pods",
+            Some(Guard::Quota) => return "a quota of the cluster refuses more pods".to_owned(),
             Some(Guard::Unschedulable) => {
-                return "pods of other tasks find no node; no more are made until they have one";
+                return "pods of other tasks find no node; no more are made until they have one".to_owned();
             }
             None => {}
         }
-        match (self.slots, self.cpu, self.memory) {
-            (true, ..) => "all slots are taken",
-            (false, true, true) => "not enough cpu and memory is free",
-            (false, true, false) => "not enough cpu is free",
-            (false, false, true) => "not enough memory is free",
-            (false, false, false) => "there is room",
+        let Usage { slots, cpu_millis: cpu, memory, asked } = self.usage;
+        if self.slots {
+            return match slots {
+                (_, 0) => "waiting for a free slot".to_owned(),
+                (used, all) => format!("waiting for a free slot ({used} of {all} in use)"),
+            };
         }
+        let of = |what: &str, asked: String, used: String, all: String| {
+            format!("{asked} {what} ({used} of {all} in use)")
+        };
+        let mut wanted = Vec::new();
+        if self.cpu {
+            wanted.push(of("cpu", cores(asked.cpu_millis), cores(cpu.0), cores(cpu.1)));
+        }
+        if self.memory {
+            wanted.push(of("memory", bytes(asked.memory), bytes(memory.0), bytes(memory.1)));
+        }
+        if wanted.is_empty() { "there is room".to_owned() } else { format!("waiting for {}", wanted.join(" and ")) }
     }
 }
 
@@ -199,6 +290,18 @@ impl Room {
             cpu: beyond(self.used.cpu_millis, need.cpu_millis, self.capacity.cpu_millis),
             memory: beyond(self.used.memory, need.memory, self.capacity.memory),
             guard: self.guard.filter(|(_, most)| self.taken >= *most).map(|(why, _)| why),
+            usage: self.usage(need),
+        }
+    }
+
+    /// How much is in use, and what is asked for.
+    pub fn usage(&self, asked: Need) -> Usage {
+        let slots = self.capacity.slots;
+        Usage {
+            slots: (self.taken.saturating_add(self.prefetched).min(slots), slots),
+            cpu_millis: (self.used.cpu_millis, self.capacity.cpu_millis.unwrap_or(0)),
+            memory: (self.used.memory, self.capacity.memory.unwrap_or(0)),
+            asked,
         }
     }
 
@@ -207,12 +310,14 @@ impl Room {
         Self { taken: 0, prefetched: 0, used: Need::default(), ..*self }.lack_for(need)
     }
 
-    /// True if the task can never fit, however empty the room is.
-    pub fn never_fits(&self, need: Need) -> bool {
-        let more = |wanted: u64, most: Option<u64>| most.is_some_and(|most| wanted > most);
-        self.capacity.slots == 0
-            || more(need.cpu_millis, self.capacity.cpu_millis)
-            || more(need.memory, self.capacity.memory)
+    /// Why the task can never fit into the room of this runtime, however empty it is; `None` if it can.
+    pub fn misfit(&self, runtime: Runtime, need: Need) -> Option<Misfit> {
+        if self.capacity.slots == 0 {
+            return Some(Misfit::NoRuntime(runtime));
+        }
+        let more = |wanted: u64, most: Option<u64>| most.filter(|most| wanted > *most).map(|most| (wanted, most));
+        let cpu = more(need.cpu_millis, self.capacity.cpu_millis).map(|of| Misfit::Cpu { of });
+        cpu.or_else(|| more(need.memory, self.capacity.memory).map(|of| Misfit::Memory { of }))
     }
 
     /// A task came.
@@ -268,7 +373,8 @@ mod tests {
 
     #[test]
     fn a_task_larger_than_the_machine_never_fits() {
-        assert!(room(10).never_fits(Need { cpu_millis: 0, memory: 11 }));
-        assert!(!room(10).never_fits(Need { cpu_millis: 0, memory: 10 }));
+        let misfit = |memory| room(10).misfit(Runtime::Process, Need { cpu_millis: 0, memory });
+        assert_eq!(misfit(11), Some(Misfit::Memory { of: (11, 10) }));
+        assert_eq!(misfit(10), None);
     }
 }

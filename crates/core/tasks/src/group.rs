@@ -127,6 +127,16 @@ impl Group {
         self.by_priority.iter().map(|(.., slot)| *slot)
     }
 
+    /// Waiting tasks that are before this place, in order of effective priority and age.
+    pub fn ranked_before(&self, rank: Rank) -> impl Iterator<Item = Slot> {
+        // Those that are raised are all of one priority; the others are in order.
+        let boost = self.boost;
+        let is_raised = boost >= rank.0.0;
+        let last = if is_raised { None } else { Some(rank) };
+        let near = self.by_priority.iter().take_while(move |other| last.is_none_or(|last| **other < last));
+        near.filter(move |(own, age, slot)| (Reverse(own.0.max(boost)), *age, *slot) < rank).map(|(.., slot)| *slot)
+    }
+
     /// Its tasks exclude each other.
     pub fn is_exclusive(&self) -> bool {
         matches!(self.key, GroupKey::Exclusive { .. })

@@ -12,6 +12,7 @@ pub mod board;
 pub mod brief;
 pub mod capacity;
 pub mod check;
+mod explain;
 mod group;
 pub mod guard;
 pub mod kinds;

@@ -6,14 +6,14 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use muster_types::explanation::Explanation;
+use muster_types::explanation::RESTING;
 use muster_types::task::Runtime;
 use muster_types::task_status::WaitingFor;
 use muster_types::{State, Timestamp};
 
 use crate::absent::Absent;
 use crate::board::{Board, Phase};
-use crate::capacity::{Lack, index};
+use crate::capacity::{Lack, Misfit, index};
 use crate::group::{GroupKey, Rank, Slot};
 use crate::places::{NoRobots, Places, Unplaced};
 use crate::settings::Rule;
@@ -119,7 +119,7 @@ pub enum Hold {
     /// There is no room.
     Capacity(Lack),
     /// There can never be room.
-    NeverFits,
+    NeverFits(Misfit),
     /// No robot takes it.
     Robot(Unplaced),
     /// It names something that does not exist.
@@ -147,7 +147,7 @@ impl Hold {
             | Self::Isolated { .. }
             | Self::Rest { .. }
             | Self::Absent { .. } => State::Postponed,
-            Self::Capacity(_) | Self::NeverFits | Self::Robot(_) => State::QuotaBlocked,
+            Self::Capacity(_) | Self::NeverFits(_) | Self::Robot(_) => State::QuotaBlocked,
             Self::Order { .. } => State::Ready,
         }
     }
@@ -160,9 +160,9 @@ impl Hold {
             Self::Failure { .. } => "DependencyFailed",
             Self::Isolation => "Isolation",
             Self::Isolated { .. } => "Isolated",
-            Self::Rest { .. } => "Preempted",
+            Self::Rest { .. } => RESTING,
             Self::Capacity(lack) => lack.reason(),
-            Self::NeverFits => "NeverFits",
+            Self::NeverFits(misfit) => misfit.reason(),
             Self::Robot(unplaced) => unplaced.reason,
             Self::Absent { absent, .. } => absent.reason(),
             Self::Order { .. } => "Order",
@@ -178,11 +178,16 @@ impl Hold {
             | Self::Isolated { .. }
             | Self::Rest { .. }
             | Self::Capacity(_)
-            | Self::NeverFits
+            | Self::NeverFits(_)
             | Self::Robot(_)
             | Self::Absent { .. }
             | Self::Order { .. } => "",
         }
+    }
+
+    /// True if a task that waits for this has a place among others that wait for the same.
+    pub(crate) fn has_position(&self) -> bool {
+        matches!(self, Self::Capacity(_) | Self::Order { .. })
     }
 
     /// As it is written down.
@@ -207,17 +212,15 @@ impl Hold {
                 format!("it is isolated and {running} other tasks run; it starts when they ended")
             }
             Self::Rest { until } => {
-                format!("it rests until {}", Timestamp::from_second(*until))
+                format!("it starts again at {} at the earliest", Timestamp::from_second(*until))
             }
-            Self::Capacity(lack) => lack.describe().to_owned(),
-            Self::NeverFits => {
-                "it asks for more than there is; lower spec.resources or enlarge the runtime".to_owned()
-            }
+            Self::Capacity(lack) => lack.describe(),
+            Self::NeverFits(misfit) => misfit.describe(),
             Self::Robot(unplaced) => unplaced.message.clone(),
             Self::Absent { absent, wait } => {
                 format!("{}; the task fails after {wait}s without it", absent.message())
             }
-            Self::Order { before } => format!("{before} tasks are before it"),
+            Self::Order { .. } => "waiting for its turn".to_owned(),
         }
     }
 }
@@ -280,8 +283,8 @@ impl Board {
             let Some(entry) = self.entry(slot) else { continue };
             let (runtime, need, entry_may_prefetch) = (entry.runtime, entry.need, entry.may_prefetch);
             let waits_for_all = entry.isolated && self.rooms.taken() > 0 && isolates;
-            if self.rooms.of(runtime).never_fits(need) {
-                self.hold(slot, Hold::NeverFits, plan);
+            if let Some(misfit) = self.misfit(slot) {
+                self.hold(slot, Hold::NeverFits(misfit), plan);
                 self.move_to(slot, Phase::Unfit);
                 continue;
             }
@@ -432,8 +435,9 @@ impl Board {
     fn explain_some(&mut self, now: i64, plan: &mut Plan) {
         for _ in 0..self.settings.holds_per_pass {
             let Some(slot) = self.unexplained.pop_front() else { break };
+            // For room a task waits in the pass itself, unless there can never be any.
             if let Some(hold) = self.hold_of(slot, now)
-                && hold.state() == State::Postponed
+                && (hold.state() == State::Postponed || matches!(hold, Hold::NeverFits(_)))
             {
                 self.hold(slot, hold, plan);
             }
@@ -448,47 +452,24 @@ impl Board {
         self.hold_of(self.slot_of(uid)?, now)
     }
 
-    /// Why a task is where it is, as far as the board knows; `None` if it is not on it.
-    pub fn explain(&self, uid: u128, now: i64) -> Option<Explanation> {
-        let slot = self.slot_of(uid)?;
-        let entry = self.entry(slot)?;
-        let group = &self.groups[entry.group as usize];
-        let effective = entry.priority.max(group.boost);
-        let lender = if effective > entry.priority { self.lender(slot) } else { None };
-        let hold = self.hold_of(slot, now);
-        let rank = (Reverse(effective), entry.uid, slot);
-        let before = hold.as_ref().map(|_| self.offered.range(..rank).count() as u64);
-        let (state, message) = match (&hold, entry.phase) {
-            (Some(hold), Phase::Prefetched(shown)) => (shown, hold.message()),
-            (Some(hold), _) => (hold.state(), hold.message()),
-            (None, Phase::Running) => (State::Running, "its attempt runs".to_owned()),
-            (None, _) => (State::Pending, "its attempt is being started".to_owned()),
-        };
-        let waiting_for = hold.as_ref().map(Hold::waiting_for);
-        Some(Explanation {
-            state,
-            since: Some(Timestamp::from_second(entry.since)),
-            message,
-            waiting_for,
-            priority: Some(entry.priority),
-            effective_priority: Some(effective),
-            raised_by: lender.map_or_else(String::new, |lender| lender.path.to_string()),
-            before,
-            recorded: false,
-        })
-    }
-
     fn hold_of(&self, slot: Slot, now: i64) -> Option<Hold> {
         let entry = self.entry(slot)?;
         match entry.phase {
             Phase::Chosen | Phase::Pending | Phase::Running => return None,
             // It is handed over, and waits for a slot all the same.
-            Phase::Prefetched(_) => return Some(Hold::Capacity(Lack { slots: true, ..Lack::default() })),
+            Phase::Prefetched(_) => {
+                let usage = self.rooms.clone().of(entry.runtime).usage(entry.need);
+                return Some(Hold::Capacity(Lack { slots: true, usage, ..Lack::default() }));
+            }
             Phase::Resting(until) if until > now => return Some(Hold::Rest { until }),
-            Phase::Unfit => return Some(Hold::NeverFits),
             Phase::Awaiting(_) => {
                 let absent = self.awaited.get(entry.uid)?.clone();
                 return Some(Hold::Absent { absent, wait: self.settings.absent_wait });
+            }
+            Phase::Unfit => {
+                if let Some(misfit) = self.misfit(slot) {
+                    return Some(Hold::NeverFits(misfit));
+                }
             }
             Phase::Resting(_) | Phase::Waiting(_) => {}
         }
@@ -520,11 +501,10 @@ impl Board {
         if let Some(unplaced) = unplaced {
             return Some(Hold::Robot(unplaced.clone()));
         }
-        let mut room = *self.rooms.clone().of(entry.runtime);
-        if room.never_fits(entry.need) {
-            return Some(Hold::NeverFits);
+        if let Some(misfit) = self.misfit(slot) {
+            return Some(Hold::NeverFits(misfit));
         }
-        let lack = room.ask(entry.need);
+        let lack = self.rooms.clone().of(entry.runtime).ask(entry.need);
         if lack.any() {
             return Some(Hold::Capacity(lack));
         }
@@ -540,6 +520,12 @@ impl Board {
         Some(Hold::Order { before: self.offered.range(..rank).count() })
     }
 
+    /// Why a task can never start where it is to run.
+    fn misfit(&self, slot: Slot) -> Option<Misfit> {
+        let entry = self.entry(slot)?;
+        self.rooms.clone().of(entry.runtime).misfit(entry.runtime, entry.need)
+    }
+
     /// A member of a group to name to people: one with an attempt, else the first in order.
     fn any_member(&self, group: u32, except: Slot) -> Option<TaskRef> {
         let group = &self.groups[group as usize];
@@ -548,7 +534,7 @@ impl Board {
     }
 
     /// The task whose dependence raises this one.
-    fn lender(&self, slot: Slot) -> Option<TaskRef> {
+    pub(crate) fn lender(&self, slot: Slot) -> Option<TaskRef> {
         let group = self.entry(slot)?.group;
         let lenders = self.dependents_of(group);
         let best = lenders.into_iter().filter_map(|group| self.groups[group as usize].highest());

@@ -64,7 +64,7 @@ impl Board {
     }
 
     /// The tasks that leave now; none if there is no need, or if all that may leave would not make enough room.
-    fn choose_victims(&self, slot: Slot, right: Right) -> Vec<Slot> {
+    pub(crate) fn choose_victims(&self, slot: Slot, right: Right) -> Vec<Slot> {
         let Some(entry) = self.entry(slot) else { return Vec::new() };
         let (runtime, need) = (entry.runtime, entry.need);
         let need_of =

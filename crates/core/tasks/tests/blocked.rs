@@ -71,6 +71,6 @@ fn what_a_pending_attempt_waits_for_is_said_until_it_runs() {
 fn a_task_whose_rest_is_over_is_held_once_and_does_not_rest_again() {
     let mut task = ready();
     task.status.rest_until = Some(Timestamp::from_second(1));
-    write_hold(&mut task, &Hold::NeverFits, Millis(2000)).unwrap();
-    assert_eq!((state_of(&task), task.status.rest_until), (State::QuotaBlocked, None));
+    write_hold(&mut task, &Hold::Isolation, Millis(2000)).unwrap();
+    assert_eq!((state_of(&task), task.status.rest_until), (State::Postponed, None));
 }

@@ -3,7 +3,7 @@
 //! Lines: `now N`, `room slots=N [memory=N] [cpu=N]`, `kind NAME [priority=N] [needs=A,B] [strict]`,
 //! `prefetch N`, `guard quota=N|unschedulable|none`, `stuck NAME [slots] [memory]`, `placed NAME`,
 //! `task NAME [kind=] [subject=] [prio=] [memory=] [isolated] [preempt] [exempt] [robot] [rest=]`, `state NAME STATE`,
-//! `returned NAME`, `gone NAME`, `plan`, `why NAME`. Lines that start with `>` are what the board is expected to answer.
+//! `returned NAME`, `gone NAME`, `plan`, `why NAME`, `explain NAME`. Lines that start with `>` are what the board is expected to answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -172,6 +172,11 @@ impl Story {
                         format!("{}: {}", hold.reason(), hold.message())
                     }),
                 ];
+            }
+            "explain" => {
+                let why = self.board.explain(self.tasks[rest[0]].uid, self.now).expect("it is on the board");
+                let preemption = Some(why.preemption).filter(|text| !text.is_empty());
+                return [format!("{}: {}", why.state, why.message)].into_iter().chain(preemption).collect();
             }
             other => assert_eq!(other, "a verb", "there is no such verb"),
         }
@@ -453,7 +458,7 @@ fn what_is_refused_to_one_is_refused_to_all_behind_it_that_need_it() {
          > hold bigger Capacity
          > start none
          why small
-         > Capacity: not enough memory is free",
+         > Capacity: waiting for 1 memory (8 of 10 in use)",
     );
 }
 
@@ -467,7 +472,7 @@ fn a_task_that_can_never_fit_does_not_hold_up_the_others() {
          > hold giant NeverFits
          > start small
          why giant
-         > NeverFits: it asks for more than there is; lower spec.resources or enlarge the runtime",
+         > NeverFits: it asks for 11 memory of 10; lower spec.resources.memory or give the runtime more",
     );
 }
 
@@ -622,7 +627,7 @@ fn a_task_that_rests_starts_when_its_time_has_come() {
          > start fresh
          > wake 60
          why tired
-         > Preempted: it rests until 1970-01-01T00:01:00Z
+         > Resting: it starts again at 1970-01-01T00:01:00Z at the earliest
          now 60
          plan
          > start tired",
@@ -1123,5 +1128,98 @@ fn an_isolated_task_that_can_never_fit_holds_back_nobody() {
          plan
          > hold alone NeverFits
          > start later",
+    );
+}
+
+#[test]
+fn a_task_without_room_says_what_is_in_use_its_position_and_whose_place_it_takes() {
+    play(
+        "room slots=2
+         task low prio=1
+         task kept prio=3 exempt
+         plan
+         > start kept
+         > start low
+         state low Running
+         state kept Running
+         task first prio=5 preempt
+         task second prio=4
+         task third prio=4
+         plan
+         > hold first Capacity
+         > wake 60
+         explain first
+         > QuotaBlocked: waiting for a free slot (2 of 2 in use, position 1)
+         > it preempts d/low at 1970-01-01T00:01:00Z if there is no room before
+         explain third
+         > Ready: waiting for a free slot (2 of 2 in use, position 3)
+         > spec.policy.preemptEnabled=true lets it take the place of d/low (lower priority)",
+    );
+}
+
+#[test]
+fn a_task_that_may_preempt_and_cannot_says_why() {
+    play(
+        "room slots=1
+         task kept prio=1 exempt
+         plan
+         > start kept
+         state kept Running
+         task first prio=5 preempt
+         plan
+         > hold first Capacity
+         > wake 60
+         explain first
+         > QuotaBlocked: waiting for a free slot (1 of 1 in use, position 1)
+         > it cannot preempt: the end of all tasks of a priority below 5 that may be preempted would not make enough room",
+    );
+}
+
+#[test]
+fn the_isolated_task_that_others_wait_for_is_named() {
+    play(
+        "room slots=3
+         task alone isolated
+         plan
+         > start alone
+         state alone Running
+         task other
+         plan
+         > hold other Isolation
+         explain other
+         > Postponed: isolated task d/alone runs or is next; nothing else starts until it ended",
+    );
+}
+
+#[test]
+fn an_isolated_task_names_those_it_waits_for() {
+    play(
+        "room slots=3
+         task one
+         task two
+         plan
+         > start one
+         > start two
+         state one Running
+         state two Running
+         task alone isolated prio=9
+         plan
+         > hold alone Isolated
+         explain alone
+         > Postponed: it is isolated and starts when d/two, d/one ended",
+    );
+}
+
+#[test]
+fn a_runtime_that_is_not_configured_is_said_as_such() {
+    play(
+        "room slots=0
+         task a
+         plan
+         > hold a NoRuntime
+         why a
+         > NoRuntime: the server has no slots for processes; start it with --slots, or set spec.runtime to pod or robot
+         explain a
+         > QuotaBlocked: the server has no slots for processes; start it with --slots, or set spec.runtime to pod or robot",
     );
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hyper::StatusCode;
-use muster_types::explanation::Explanation;
+use muster_types::explanation::{Explanation, RESTING};
 use muster_types::{Task, Timestamp};
 use serde_json::{Value, json};
 
@@ -32,9 +32,7 @@ pub async fn answer(call: &PartCall) -> Result<Reply, Refusal> {
     // The state is the recorded one, as everywhere else; the engine adds why. The task may have gone on while it was asked.
     let (_, task) = call.read()?;
     let explanation = match live {
-        Some(live) if !task.state().is_terminal() => {
-            Explanation { state: task.state(), since: since(&task), ..live }
-        }
+        Some(live) if !task.state().is_terminal() => complete(live, &task),
         Some(_) | None => recorded(&task),
     };
     let mut shown = json!(explanation);
@@ -47,6 +45,17 @@ pub async fn answer(call: &PartCall) -> Result<Reply, Refusal> {
 fn metadata(task: &Task) -> Value {
     let metadata = &task.metadata;
     json!({ "name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid })
+}
+
+/// What the engine says of a task that is stored like this. Why a task is tried again later is known to its status alone.
+fn complete(live: Explanation, task: &Task) -> Explanation {
+    let mut told = Explanation { state: task.state(), since: since(task), ..live };
+    let rests = told.waiting_for.as_ref().is_some_and(|waiting| waiting.reason == RESTING);
+    if let Some(recorded) = task.status.waiting_for.clone().filter(|_| rests) {
+        told.message.clone_from(&recorded.message);
+        told.waiting_for = Some(recorded);
+    }
+    told
 }
 
 fn since(task: &Task) -> Option<Timestamp> {

@@ -18,7 +18,7 @@ async fn whoever_decides_explains() {
     let told = Explanation {
         state: State::Postponed,
         effective_priority: Some(9),
-        before: Some(3),
+        position: Some(3),
         ..Explanation::default()
     };
     server.explain.tell(&uid, told);
@@ -28,7 +28,7 @@ async fn whoever_decides_explains() {
         (&json!("TaskExplanation"), &json!("muster.dev/v1alpha1"))
     );
     assert_eq!(
-        (&shown["state"], &shown["effectivePriority"], &shown["before"]),
+        (&shown["state"], &shown["effectivePriority"], &shown["position"]),
         (&json!("Ready"), &json!(9), &json!(3)),
         "the state is the one that is stored"
     );

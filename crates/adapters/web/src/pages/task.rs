@@ -48,7 +48,7 @@ fn standing(task: &Task, explained: Option<&Explanation>, now: Timestamp) -> Mar
         }
         @if let Some(explained) = explained.filter(|_| !task.state().is_terminal()) {
             p.why { b { "Why: " } (explained.message)
-                @if let Some(before) = explained.before { " " (before) " tasks are before it." }
+                @if !explained.preemption.is_empty() { " " (explained.preemption) "." }
                 @if !explained.raised_by.is_empty() { " Raised by " (explained.raised_by) "." }
             }
         }
