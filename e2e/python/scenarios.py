@@ -115,11 +115,15 @@ def replaces_unless_somebody_was_faster():
     assert objects().replace_namespaced_custom_object(*WHERE, "a", fresh)["spec"]["priority"] == 3
 
 
+DONE = {"type": "Done", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+
+
 def patches_the_status_without_a_new_generation():
     objects().create_namespaced_custom_object(*WHERE, task("a", priority=1))
-    body = {"spec": {"priority": 9}, "status": {"state": "Running"}}
+    body = {"spec": {"priority": 9}, "status": {"conditions": [DONE]}}
     patched = objects().patch_namespaced_custom_object_status(*WHERE, "a", body)
-    assert patched["status"]["state"] == "Running", patched
+    assert patched["status"]["conditions"] == [DONE], patched
+    assert patched["status"]["state"] == "Ready", patched
     assert patched["spec"]["priority"] == 1, patched
     assert patched["metadata"]["generation"] == 1, patched
 
@@ -305,10 +309,10 @@ def dynamic_writes_the_status():
     patched = tasks().status.patch(
         name="a",
         namespace=NAMESPACE,
-        body={"status": {"state": "Failed"}},
+        body={"status": {"conditions": [DONE]}},
         content_type="application/merge-patch+json",
     )
-    assert patched.status.state == "Failed"
+    assert patched.status.conditions[0].type == "Done"
 
 
 def dynamic_watches():

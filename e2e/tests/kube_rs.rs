@@ -138,9 +138,10 @@ async fn replacing_a_stale_object_conflicts() {
 async fn the_status_is_written_apart() {
     let api = tasks().await;
     create(&api, "a").await;
-    let patch = Patch::Merge(json!({"spec": {"priority": 9}, "status": {"state": "Running"}}));
+    let done = json!({"type": "Done", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let patch = Patch::Merge(json!({"spec": {"priority": 9}, "status": {"conditions": [done]}}));
     let patched = api.patch_status("a", &PatchParams::default(), &patch).await.unwrap();
-    assert_eq!(patched.data["status"]["state"], "Running");
+    assert_eq!(patched.data["status"]["conditions"], json!([done]));
     assert_eq!(patched.data["spec"], json!({"kind": "k"}));
     assert_eq!(patched.metadata.generation, Some(1));
 }

@@ -45,7 +45,6 @@ fn keys_move_between_panels_and_lines_and_open_a_task() {
     terminal.press("Enter");
     terminal.sees("Task wait-3");
     terminal.sees_line(&["State", "Ready"]);
-    terminal.sees_line(&["before it"]);
     terminal.sees_line(&["Capacity", "waiting for a free slot"]);
     terminal.press("Escape");
     terminal.sees("▶ Waiting 3");

@@ -25,7 +25,7 @@ fn a_task_that_failed_says_how_and_what_to_do() {
     let served = Served::running("1");
     let name = served.muster(&["submit", "--wait", "--", "sh", "-c", "exit 3"]).out.trim_end().to_owned();
     let said = served.muster(&["explain", &name]);
-    assert!(said.out.starts_with(&format!("{name} is Failed since ")), "{}", said.out);
+    assert!(said.out.starts_with(&format!("{name} is Failed for ")), "{}", said.out);
     assert!(said.out.contains("exit code 3") && said.out.contains("muster retry"), "{}", said.out);
     served
         .muster(&["explain", "gone"])

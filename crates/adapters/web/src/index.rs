@@ -149,7 +149,9 @@ impl Tasks {
             }
             let has_run = |state: State| state == State::Running || state.is_terminal();
             if was.is_some_and(|was| !has_run(was)) && has_run(state) && started.is_some() {
-                self.samples.note_wait(started.map_or(now.as_second(), MilliTimestamp::as_second) - created.as_second());
+                self.samples.note_wait(
+                    started.map_or(now.as_second(), MilliTimestamp::as_second) - created.as_second(),
+                );
             }
         }
     }

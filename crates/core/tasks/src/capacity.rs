@@ -111,7 +111,9 @@ fn cores(millis: u64) -> String {
 
 /// Bytes as Kubernetes writes them, in the largest unit that says all.
 fn bytes(count: u64) -> String {
-    let unit = [("Gi", 30), ("Mi", 20), ("Ki", 10)].into_iter().find(|(_, bits)| count > 0 && count.trailing_zeros() >= *bits);
+    let unit = [("Gi", 30), ("Mi", 20), ("Ki", 10)]
+        .into_iter()
+        .find(|(_, bits)| count > 0 && count.trailing_zeros() >= *bits);
     unit.map_or_else(|| count.to_string(), |(unit, bits)| format!("{}{unit}", count >> bits))
 }
 
@@ -177,7 +179,11 @@ impl Lack {
         if self.memory {
             wanted.push(of("memory", bytes(asked.memory), bytes(memory.0), bytes(memory.1)));
         }
-        if wanted.is_empty() { "there is room".to_owned() } else { format!("waiting for {}", wanted.join(" and ")) }
+        if wanted.is_empty() {
+            "there is room".to_owned()
+        } else {
+            format!("waiting for {}", wanted.join(" and "))
+        }
     }
 }
 
@@ -315,7 +321,8 @@ impl Room {
         if self.capacity.slots == 0 {
             return Some(Misfit::NoRuntime(runtime));
         }
-        let more = |wanted: u64, most: Option<u64>| most.filter(|most| wanted > *most).map(|most| (wanted, most));
+        let more =
+            |wanted: u64, most: Option<u64>| most.filter(|most| wanted > *most).map(|most| (wanted, most));
         let cpu = more(need.cpu_millis, self.capacity.cpu_millis).map(|of| Misfit::Cpu { of });
         cpu.or_else(|| more(need.memory, self.capacity.memory).map(|of| Misfit::Memory { of }))
     }

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use muster_types::explanation::Explanation;
 use muster_types::{State, Timestamp};
 
-use crate::board::{Board, Phase};
+use crate::board::{Board, Entry, Phase};
 use crate::group::{Rank, Slot};
 use crate::plan::{Hold, TaskRef};
 use crate::preemption::Right;
@@ -58,7 +58,10 @@ impl Board {
     fn describe(&self, slot: Slot, hold: &Hold, position: Option<u64>) -> String {
         match hold {
             Hold::Isolation => match self.isolated_before(slot) {
-                Some(other) => format!("isolated task {} runs or is next; nothing else starts until it ended", other.path),
+                Some(other) => format!(
+                    "isolated task {} runs or is next; nothing else starts until it ended",
+                    other.path
+                ),
                 None => hold.message(),
             },
             Hold::Isolated { running } => {
@@ -149,7 +152,9 @@ impl Board {
             Phase::Waiting(State::QuotaBlocked) => {
                 format!("it preempts {names} at {} if there is no room before", Timestamp::from_second(due))
             }
-            _ => format!("it preempts {names} after it was QuotaBlocked for {}s", self.settings.preempt_delay),
+            _ => {
+                format!("it preempts {names} after it was QuotaBlocked for {}s", self.settings.preempt_delay)
+            }
         }
     }
 

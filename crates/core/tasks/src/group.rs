@@ -134,7 +134,8 @@ impl Group {
         let is_raised = boost >= rank.0.0;
         let last = if is_raised { None } else { Some(rank) };
         let near = self.by_priority.iter().take_while(move |other| last.is_none_or(|last| **other < last));
-        near.filter(move |(own, age, slot)| (Reverse(own.0.max(boost)), *age, *slot) < rank).map(|(.., slot)| *slot)
+        near.filter(move |(own, age, slot)| (Reverse(own.0.max(boost)), *age, *slot) < rank)
+            .map(|(.., slot)| *slot)
     }
 
     /// Its tasks exclude each other.

@@ -28,6 +28,7 @@ pub mod records;
 pub mod recovery;
 pub mod render;
 pub mod report;
+mod rest;
 pub mod select;
 pub mod settings;
 pub mod stuck;

@@ -6,7 +6,7 @@
 use muster_types::attempt::{Cause, ContainerEnding, Ending, Handle};
 use muster_types::task::RetryOn;
 use muster_types::task_status::{Attachment, Attempt, FIRST_ATTEMPT, RecordKind, Stopping, WaitingFor};
-use muster_types::{Millis, MilliTimestamp, State, Task, TaskStatus, Timestamp};
+use muster_types::{MilliTimestamp, Millis, State, Task, TaskStatus, Timestamp};
 
 use crate::brief::has_attempt;
 use crate::lifecycle::{Event, Refused, transition};
@@ -14,6 +14,7 @@ use crate::plan::{Hold, Lent, TaskRef};
 use crate::reconcile::await_original;
 use crate::records::{add_error, add_record};
 use crate::recovery::{Recovery, recover};
+use crate::rest::describe_rest;
 use crate::settings::Settings;
 use crate::view::state_of;
 
@@ -479,6 +480,8 @@ fn back_to_queue(task: &mut Task, words: &str, pause: i64, now: Millis) -> Resul
     status.rest_until =
         (pause > 0).then(|| Timestamp::from_second(now.to_timestamp().as_second().saturating_add(pause)));
     status.message = format!("To be tried again: {words}");
+    let until = status.rest_until;
+    task.status.waiting_for = until.map(|until| describe_rest(task, words, until));
     Ok(())
 }
 

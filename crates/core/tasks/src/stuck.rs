@@ -5,7 +5,7 @@
 //! each time it waits again: whoever left may be enough.
 
 use crate::board::{Board, Phase};
-use crate::capacity::Lack;
+use crate::capacity::{Lack, Usage};
 use crate::group::Slot;
 use crate::plan::{Decision, Plan, earliest};
 use crate::preemption::Right;
@@ -26,6 +26,7 @@ pub fn read_shortage(message: &str) -> Option<Lack> {
         cpu: message.contains("Insufficient cpu"),
         memory: message.contains("Insufficient memory"),
         guard: None,
+        usage: Usage::default(),
     };
     lack.any().then_some(lack)
 }

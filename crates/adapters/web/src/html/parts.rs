@@ -24,7 +24,8 @@ pub fn time<T: fmt::Display>(at: Option<T>) -> Markup {
 
 /// How long something took, or has taken until now.
 pub fn span<T: Into<MilliTimestamp>>(from: Option<T>, to: Option<T>, now: Timestamp) -> Markup {
-    let (from, to): (Option<MilliTimestamp>, Option<MilliTimestamp>) = (from.map(Into::into), to.map(Into::into));
+    let (from, to): (Option<MilliTimestamp>, Option<MilliTimestamp>) =
+        (from.map(Into::into), to.map(Into::into));
     html! {
         @match (from, to) {
             (Some(from), Some(to)) => (human_millis(to.as_millisecond() - from.as_millisecond())),

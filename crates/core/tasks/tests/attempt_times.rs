@@ -1,8 +1,9 @@
 //! When an attempt ran: as long as its program, to the millisecond.
 
-use muster_tasks::progress::{begin_attempt, observe_ended, observe_started, observe_lost};
+use muster_tasks::progress::{begin_attempt, observe_ended, observe_lost, observe_started, request_stop};
 use muster_tasks::settings::Settings;
 use muster_types::attempt::{Cause, EXECUTOR_LOST, Ending, Handle};
+use muster_types::task_status::Stopping;
 use muster_types::{JsonText, Millis, State, Task, TaskSpec};
 use serde_json::{Value, json};
 
@@ -25,7 +26,10 @@ fn status(task: &Task) -> Value {
 #[test]
 fn a_short_attempt_says_when_its_program_ran_to_the_millisecond() {
     let (mut task, handle) = begun();
-    assert_eq!((&status(&task)["started"], &status(&task)["attempts"][0]["startedAt"]), (&json!(null), &json!(null)));
+    assert_eq!(
+        (&status(&task)["started"], &status(&task)["attempts"][0]["startedAt"]),
+        (&json!(null), &json!(null))
+    );
     observe_started(&mut task, &handle, Millis(HANDED_OVER + 7)).unwrap();
     let ending = Ending::of_leader(0, Cause::Itself, Millis(HANDED_OVER + 19));
     observe_ended(&mut task, &handle, &ending, &Settings::default(), Millis(HANDED_OVER + 42)).unwrap();
@@ -53,9 +57,13 @@ fn an_end_by_a_clock_that_is_wrong_is_the_time_of_the_news() {
 #[test]
 fn an_attempt_that_never_ran_has_no_start() {
     let (mut task, handle) = begun();
-    observe_lost(&mut task, &handle, EXECUTOR_LOST, "gone", &Settings::default(), Millis(HANDED_OVER + 5)).unwrap();
+    observe_lost(&mut task, &handle, EXECUTOR_LOST, "gone", &Settings::default(), Millis(HANDED_OVER + 5))
+        .unwrap();
     let attempt = &status(&task)["attempts"][0];
-    assert_eq!((&attempt["startedAt"], &attempt["finishedAt"]), (&json!(null), &json!("2027-01-15T08:00:00.105Z")));
+    assert_eq!(
+        (&attempt["startedAt"], &attempt["finishedAt"]),
+        (&json!(null), &json!("2027-01-15T08:00:00.105Z"))
+    );
 }
 
 #[test]
@@ -69,6 +77,45 @@ fn times_in_whole_seconds_of_an_older_version_are_read() {
     });
     let task = Task::from_json(stored.to_string().as_bytes()).unwrap();
     assert_eq!(task.state(), State::Succeeded);
-    let took = task.status.terminated.unwrap().as_millisecond() - task.status.started.unwrap().as_millisecond();
+    let took =
+        task.status.terminated.unwrap().as_millisecond() - task.status.started.unwrap().as_millisecond();
     assert_eq!(took, 1_000);
+}
+
+/// What a task waits for whose attempt ended with code 1.
+fn rests_after_a_failure(spec: Value) -> (String, String) {
+    let (mut task, handle) = begun();
+    task.spec = serde_json::from_value(spec).unwrap();
+    observe_started(&mut task, &handle, Millis(HANDED_OVER)).unwrap();
+    let ending = Ending::of_leader(1, Cause::Itself, Millis(HANDED_OVER));
+    observe_ended(&mut task, &handle, &ending, &Settings::default(), Millis(HANDED_OVER)).unwrap();
+    let waiting = task.status.waiting_for.expect("it is tried again later");
+    (waiting.reason, waiting.message)
+}
+
+#[test]
+fn a_task_that_is_tried_again_later_says_as_what_and_when() {
+    let (reason, message) = rests_after_a_failure(json!({"restart": {"attempts": 2, "delay": "20s"}}));
+    assert_eq!(reason, "Restart");
+    assert!(message.starts_with("restart 1 of 2 at 2027-01-15T08:00:20Z, after: "), "{message}");
+    assert!(message.contains("exit code 1"), "{message}");
+    let (reason, message) = rests_after_a_failure(json!({"reschedule": {"attempts": 3, "delay": "40s"}}));
+    assert_eq!(reason, "Reschedule");
+    assert!(message.starts_with("reschedule 1 of 3 at 2027-01-15T08:00:40Z, after: "), "{message}");
+    let retry = json!({"retry": {"limit": 3, "on": ["NonZeroExit"], "backoff": {"initial": "10s"}}});
+    let (reason, message) = rests_after_a_failure(retry);
+    assert_eq!(reason, "Retry");
+    assert!(message.starts_with("retry 1 at 2027-01-15T08:00:"), "{message}");
+}
+
+#[test]
+fn a_preempted_task_says_that_it_was_preempted() {
+    let (mut task, handle) = begun();
+    observe_started(&mut task, &handle, Millis(HANDED_OVER)).unwrap();
+    request_stop(&mut task, Stopping::Preempted, None, Millis(HANDED_OVER)).unwrap();
+    let ending = Ending::of_leader(143, Cause::Stopped, Millis(HANDED_OVER));
+    observe_ended(&mut task, &handle, &ending, &Settings::default(), Millis(HANDED_OVER)).unwrap();
+    let waiting = task.status.waiting_for.expect("it rests");
+    assert_eq!(waiting.reason, "Preempted");
+    assert_eq!(waiting.message, "preempted; it starts again at 2027-01-15T08:01:00Z at the earliest");
 }

@@ -1,0 +1,43 @@
+//! Why a task that went back to the queue is not started before some time, in words: a restart is no preemption.
+
+use muster_types::task::RetryOn;
+use muster_types::task_status::{Stopping, WaitingFor};
+use muster_types::{Task, Timestamp};
+
+/// What a task that is back in the queue waits for, whose attempt ended with these words.
+pub(crate) fn describe_rest(task: &Task, words: &str, until: Timestamp) -> WaitingFor {
+    let (reason, message) = match task.status.attempts.last() {
+        Some(last) if last.reason == Stopping::Preempted.as_str() => {
+            ("Preempted", format!("preempted; it starts again at {until} at the earliest"))
+        }
+        last => {
+            let lost = last.is_some_and(|last| last.exit_code.is_none());
+            let (reason, number, limit) = next_try(task, lost);
+            let number = limit.map_or_else(|| number.to_string(), |limit| format!("{number} of {limit}"));
+            (reason, format!("{} {number} at {until}, after: {words}", reason.to_lowercase()))
+        }
+    };
+    WaitingFor { reason: reason.to_owned(), message, task: String::new() }
+}
+
+/// What the next attempt is called, which one it is, and how many there may be.
+fn next_try(task: &Task, lost: bool) -> (&'static str, u32, Option<u32>) {
+    let (spec, status) = (&task.spec, &task.status);
+    let retries = status.retries.max(1);
+    match (spec.restart.filter(|_| !lost), spec.reschedule) {
+        (Some(restart), None) => ("Restart", retries, Some(restart.attempts)),
+        (Some(restart), Some(_)) if retries <= restart.attempts => {
+            ("Restart", retries, Some(restart.attempts))
+        }
+        (_, Some(policy)) => {
+            ("Reschedule", status.lost.max(1), (!policy.unlimited).then_some(policy.attempts))
+        }
+        (None, None) => {
+            let counts_lost = spec.retry.on.as_deref().is_some_and(|on| on.contains(&RetryOn::ExecutorLost));
+            if lost && !counts_lost {
+                return ("Retry", status.lost.max(1), None);
+            }
+            ("Retry", retries, None)
+        }
+    }
+}
