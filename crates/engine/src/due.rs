@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use muster_ports::runtime::Handle;
+use muster_ports::store::Pin;
 
 /// Times to act at, in seconds.
 #[derive(Debug, Default)]
@@ -11,6 +12,8 @@ pub struct Due {
     tasks: BTreeMap<(i64, u128), Arc<str>>,
     by_task: BTreeMap<u128, i64>,
     attempts: BTreeSet<(i64, Handle)>,
+    /// Until when what an attempt left is kept, and what keeps its task until then.
+    left: BTreeMap<Handle, (i64, Pin)>,
 }
 
 impl Due {
@@ -28,9 +31,30 @@ impl Due {
         }
     }
 
-    /// What an attempt left is kept until then.
-    pub fn keep(&mut self, handle: Handle, until: i64) {
+    /// What an attempt left is kept until then; replaces what was said of it before.
+    pub fn keep(&mut self, pin: Pin, until: i64) {
+        let handle = pin.handle().clone();
+        if let Some((old, _)) = self.left.insert(handle.clone(), (until, pin)) {
+            self.attempts.remove(&(old, handle.clone()));
+        }
         self.attempts.insert((until, handle));
+    }
+
+    /// What an attempt left is kept no longer.
+    pub fn take_attempt(&mut self, handle: &Handle) -> Option<Pin> {
+        let (until, pin) = self.left.remove(handle)?;
+        self.attempts.remove(&(until, handle.clone()));
+        Some(pin)
+    }
+
+    /// What the attempts of a task left is kept no longer.
+    pub fn forget_attempts(&mut self, task: &str) {
+        let first = Handle { task: task.to_owned(), attempt: 0 };
+        let own =
+            self.left.range(first..).map_while(|(handle, _)| (handle.task == task).then(|| handle.clone()));
+        for handle in own.collect::<Vec<_>>() {
+            self.take_attempt(&handle);
+        }
     }
 
     /// The next task whose time is over.
@@ -41,10 +65,9 @@ impl Due {
     }
 
     /// The next attempt whose files are kept no longer.
-    pub fn next_attempt(&mut self, now: i64) -> Option<Handle> {
-        let (at, _) = self.attempts.first().filter(|(at, _)| *at <= now)?;
-        debug_assert!(*at <= now);
-        self.attempts.pop_first().map(|(_, handle)| handle)
+    pub fn next_attempt(&mut self, now: i64) -> Option<Pin> {
+        let (_, handle) = self.attempts.first().filter(|(at, _)| *at <= now)?.clone();
+        self.take_attempt(&handle)
     }
 
     /// Where a task is stored whose time will be over.

@@ -6,6 +6,7 @@
 
 mod absent;
 mod intake;
+mod kept_logs;
 mod leaving;
 mod news;
 mod prefetched;
@@ -123,6 +124,10 @@ pub struct Engine {
     asked: BTreeSet<Arc<str>>,
     /// Tasks with an attempt, as they are stored.
     attempts: BTreeMap<u128, Brief>,
+    /// Tasks whose time is over and whose logs are not stored yet, by uid, with their paths.
+    waits_for_logs: BTreeMap<String, Arc<str>>,
+    /// The second in which those were last looked at.
+    looked_at_logs: i64,
     /// Deleted tasks whose attempt has not ended. They keep their place on the board until it has.
     orphans: BTreeMap<u128, Brief>,
     /// What the store refuses.
@@ -163,6 +168,8 @@ impl Engine {
             facts: Vec::new(),
             asked: BTreeSet::new(),
             attempts: BTreeMap::new(),
+            waits_for_logs: BTreeMap::new(),
+            looked_at_logs: 0,
             orphans: BTreeMap::new(),
             refusals: Refusals::of("the engine"),
             pipelines: HashMap::new(),
@@ -265,7 +272,8 @@ impl Engine {
         let started = self.facts.iter().map(|fact| Millis(fact.at.0 + STARTED_PATIENCE)).min();
         self.facts.splice(..0, again);
         let due = plan.wake_at.into_iter().chain(self.due.first()).chain(self.guard.wake_at(second));
-        let due = due.chain(self.robots.wake_at()).chain(self.board.impatient_at()).min();
+        let due = due.chain(self.robots.wake_at()).chain(self.board.impatient_at());
+        let due = due.chain(self.look_at_logs_at(second)).min();
         let due = due.map(|second| Millis(second.saturating_mul(1000)));
         Ok(again_at.into_iter().chain(started).chain(self.next_late()).chain(due).min())
     }
@@ -316,9 +324,7 @@ impl Engine {
     /// Deals with tasks whose time is over, and with what ended attempts left.
     fn apply_due(&mut self, edits: &mut Edits, now: Millis) {
         let second = now.to_timestamp().as_second();
-        while let Some(handle) = self.due.next_attempt(second) {
-            self.files.order(Order::Retire(handle));
-        }
+        self.store_logs(second);
         for _ in 0..REAPED {
             let Some(path) = self.due.next_task(second) else { break };
             // What changes now is seen by everybody before it goes; its time is looked at again when it was committed.
@@ -326,6 +332,10 @@ impl Engine {
             let life = Life::of(&edit.task);
             let due = life.due(&self.settings.reap).filter(|(at, _)| *at <= second);
             let is_let_go = matches!(due, Some((_, Reap::Delete | Reap::Release)));
+            if is_let_go && self.outside.store.pins().ask(&edit.task.metadata.uid) {
+                self.waits_for_logs.insert(edit.task.metadata.uid.clone(), path);
+                continue;
+            }
             if is_let_go && is_untold(&self.outside.store, edit.revision()) {
                 if let Some(uid) = parse_uid(&edit.task.metadata.uid) {
                     self.due.set(uid, &path, Some(second + 1));
@@ -356,6 +366,7 @@ impl Engine {
                 Some(Reap::Delete) | None => {}
             }
         }
+        self.store_asked();
     }
 
     fn apply_plan(&mut self, plan: &Plan, edits: &mut Edits, now: Millis) {
@@ -464,6 +475,12 @@ impl Engine {
         let Some(brief) = Brief::of(&edit.task, path.clone()) else { return };
         self.own.insert(path.clone(), revision);
         self.tell_of(&edit, now);
+        for action in &edit.actions {
+            if let Action::Keep(handle, seconds) = action {
+                let until = now.to_timestamp().as_second().saturating_add(*seconds);
+                self.due.keep(self.pin(&edit.task, handle.clone()), until);
+            }
+        }
         if edit.is_deletion() {
             self.vanish(&brief);
         } else {
@@ -479,13 +496,10 @@ impl Engine {
                     self.prefetched.push_back((now, brief.view.uid));
                     launches.push(*launch);
                 }
-                Action::Begun => {}
+                // What an attempt left is kept since before the task could vanish.
+                Action::Begun | Action::Keep(..) => {}
                 Action::Stop(handle, grace) => self.outside.runtime.stop(&handle, grace),
                 Action::Files(order) => self.files.order(order),
-                Action::Keep(handle, seconds) => {
-                    let until = now.to_timestamp().as_second().saturating_add(seconds);
-                    self.due.keep(handle, until);
-                }
             }
         }
     }

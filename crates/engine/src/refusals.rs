@@ -87,7 +87,7 @@ impl Refusals {
         match self.fold(tally.committed, refused, now) {
             Say::Nothing => {}
             Say::Taken(after) => {
-                tracing::info!("{who} can write to the store again, after {}s", after / 1000)
+                tracing::info!("{who} can write to the store again, after {}s", after / 1000);
             }
             Say::Refused(since) => {
                 let error = tally.error.map_or_else(String::new, |error| error.to_string());

@@ -52,6 +52,7 @@ async fn cycle(
                 // Whoever asked may be gone.
                 drop(question.reply.send(engine.explain(&question.uid)));
             }
+            () = outside.store.pins().asked() => {}
             woken = wake.wait(due) => match woken {
                 Ok(()) => {}
                 Err(WatchError::Closed) => return,

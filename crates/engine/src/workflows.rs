@@ -28,7 +28,7 @@ use entries::{GroupEntry, JobEntry};
 use queue::Queue;
 
 use crate::intake::Intake as _;
-use crate::writes::is_untold;
+use crate::writes::must_stay;
 pub use run::run;
 
 /// Members that are made, submitted or ended at once for one group.
@@ -112,7 +112,7 @@ impl Workflows {
                 self.due.insert((at, due));
                 break;
             }
-            if self.is_untold(&due) {
+            if self.must_stay(&due) {
                 self.due.insert((Millis(now.0 + REFUSED_PAUSE), due));
                 continue;
             }
@@ -133,15 +133,15 @@ impl Workflows {
         }
     }
 
-    /// True if something is to be deleted that a sink has not confirmed yet.
-    fn is_untold(&self, due: &Due) -> bool {
-        let key = match due {
-            Due::LookAtGroup(_) | Due::LookAtJob(_) => None,
-            Due::GroupEndOfLife(uid) => self.groups.get(uid).map(|entry| &entry.key),
-            Due::JobEndOfLife(uid) => self.jobs.get(uid).map(|entry| &entry.key),
+    /// True if something is to be deleted that a sink has not confirmed yet, or of which a log is not stored.
+    fn must_stay(&self, due: &Due) -> bool {
+        let (uid, key) = match due {
+            Due::LookAtGroup(_) | Due::LookAtJob(_) => return false,
+            Due::GroupEndOfLife(uid) => (uid, self.groups.get(uid).map(|entry| &entry.key)),
+            Due::JobEndOfLife(uid) => (uid, self.jobs.get(uid).map(|entry| &entry.key)),
         };
         let stored = key.and_then(|key| self.store.get(key));
-        stored.is_some_and(|stored| is_untold(&self.store, stored.revision))
+        stored.is_some_and(|stored| must_stay(&self.store, stored.revision, uid))
     }
 
     /// Deletes something whose time is over. What belongs to it is collected as garbage.

@@ -24,6 +24,11 @@ pub fn delete<S: Resource>(key: Key, stored: &Stored, mut object: Object<S>, now
     put(key, expect, &mut object)
 }
 
+/// True if an object may not be deleted by time yet: a sink has not confirmed it, or a log of it is not stored. That is asked for.
+pub fn must_stay(store: &Store, revision: Revision, uid: &str) -> bool {
+    is_untold(store, revision) || store.pins().ask(uid)
+}
+
 /// True if an object changed so lately that a sink has not confirmed it yet: nothing is let go before it was told.
 pub fn is_untold(store: &Store, revision: Revision) -> bool {
     store.held_after().is_some_and(|told| revision > told)

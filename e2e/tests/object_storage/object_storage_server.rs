@@ -1,13 +1,19 @@
 //! Servers that keep files in a bucket: logs and attachments of any of them are served by all, and go with their tasks.
 
+use std::time::Duration;
+
 use muster_e2e::databases::Postgres;
 use muster_e2e::http::Http;
 use muster_e2e::object_storage::ObjectStorage;
 use muster_e2e::server::Server;
-use muster_e2e::wait::{SOON, wait_for};
+use muster_e2e::wait::{SOON, holds_within, wait_for};
 use serde_json::json;
 
 const TASKS: &str = "/apis/muster.dev/v1alpha1/namespaces/default/tasks";
+
+/// A request is tried again for a while before the server says that it failed.
+const OUTAGE: Duration = Duration::from_mins(2);
+const SOME_SECONDS: Duration = Duration::from_secs(5);
 
 /// Larger than a part.
 const LARGE: usize = (17 << 20) + 3;
@@ -55,6 +61,38 @@ fn servers_of_one_postgres_serve_what_any_of_them_kept_in_a_bucket_and_it_goes_w
         assert_eq!(https[1].delete(&format!("{TASKS}/{name}")).code, 200);
     }
     wait_for("files of tasks that are gone to be gone", SOON, || in_bucket().is_empty());
+}
+
+#[test]
+fn a_service_that_was_away_gets_every_log_and_no_task_goes_before_that() {
+    let storage = ObjectStorage::start();
+    let bucket = storage.fresh_bucket();
+    let flags = ["--roles", "api,engine", "--slots", "2", "--files", &bucket];
+    let server = Server::start_with(&flags, &storage.variables());
+    let http = server.http();
+    storage.kill();
+    let (stay, go): (Vec<_>, Vec<_>) =
+        (0..5).map(|number| (format!("stays-{number}"), format!("goes-{number}"))).unzip();
+    for (name, ttl) in stay.iter().map(|name| (name, "72h")).chain(go.iter().map(|name| (name, "2s"))) {
+        let task = json!({
+            "apiVersion": "muster.dev/v1alpha1", "kind": "Task", "metadata": { "name": name },
+            "spec": { "container": { "command": ["echo", name] }, "ttl": { "succeeded": ttl } },
+        });
+        assert_eq!(http.post(TASKS, &task.to_string()).code, 201);
+    }
+    let is_there = |name: &String| http.get(&format!("{TASKS}/{name}")).code == 200;
+    let told = || std::fs::read_to_string(server.log()).unwrap_or_default();
+    wait_for("a log that cannot be stored", OUTAGE, || told().contains("files are "));
+    // Longer than any of them may be there after it ended.
+    let went = holds_within(SOME_SECONDS, || !go.iter().all(is_there));
+    assert!(!went, "a task went before its log was stored");
+    storage.restart();
+    wait_for("tasks to go whose time is over", OUTAGE, || !go.iter().any(is_there));
+    let logs = || storage.files(&bucket, "tasks").iter().filter(|name| name.contains("log")).count();
+    wait_for("all logs of the others", OUTAGE, || logs() >= stay.len());
+    for name in &stay {
+        assert_eq!(http.get(&format!("{TASKS}/{name}/log")).text(), format!("{name}\n"));
+    }
 }
 
 #[test]

@@ -22,6 +22,9 @@ impl Engine {
         let (uid, path) = (brief.view.uid, &brief.view.path);
         self.due.set(uid, path, None);
         self.held.remove(path);
+        let task = uid_text(uid);
+        self.due.forget_attempts(&task);
+        self.waits_for_logs.remove(&task);
         // An attempt that this engine never heard of will never be heard of.
         let is_known = self.attempts.remove(&uid).is_some();
         if brief.has_attempt() {
@@ -33,7 +36,7 @@ impl Engine {
         }
         self.board.forget(uid);
         self.robots.forget(uid, path);
-        self.files.order(Order::Forget { task: uid_text(uid), attempts: brief.attempts });
+        self.files.order(Order::Forget { task, attempts: brief.attempts });
     }
 
     /// What is deleted stays on the board as a task whose attempt is about to end.

@@ -11,11 +11,12 @@ use muster_workflows::schedule::{Situation, note_present, plan_schedule};
 use muster_workflows::schedule_history::choose_forgotten;
 use muster_workflows::schedule_run::{Cause, complete, render_job, render_task, sign};
 use muster_workflows::trigger::is_handled;
+use serde::Deserialize;
 
 use super::entry::{Entry, RunKey};
 use super::run_brief::RunBrief;
 use super::{Names, Now};
-use crate::writes::{delete, is_untold, put};
+use crate::writes::{delete, must_stay, put};
 
 /// Names tried for a run.
 const NAME_TRIES: u32 = 8;
@@ -94,17 +95,24 @@ pub fn make(
     }
     let mut batches = if writes.is_empty() { Vec::new() } else { vec![Batch { checks: Vec::new(), writes }] };
     let forgotten = choose_forgotten(&schedule.spec, entry.ended.iter());
-    let untold = |run: &RunKey| {
+    let stays = |run: &RunKey| {
         let stored = store.get(&key_of(names, run.kind, &run.path));
-        stored.is_some_and(|stored| is_untold(store, stored.revision))
+        let found = stored.as_ref().and_then(|stored| Some((stored.revision, stored.metadata::<RunUid>()?)));
+        found.is_some_and(|(revision, RunUid { uid })| must_stay(store, revision, &uid))
     };
-    let (later, at_once): (Vec<_>, Vec<_>) = forgotten.into_iter().partition(|run| untold(&run.key));
+    let (later, at_once): (Vec<_>, Vec<_>) = forgotten.into_iter().partition(|run| stays(&run.key));
     batches
         .extend(at_once.iter().filter_map(|run| forget(store, names, &run.key, now.steady)).map(Batch::of));
     let again = (!later.is_empty()).then(|| Timestamp::from_second(now.wall.to_timestamp().as_second() + 1));
     let waits_for = missing.is_some().then(|| Template::path(&schedule)).flatten();
     let wake_at = plan.wake_at.into_iter().chain(again).min();
     Ok(Made { path: stored.path.clone(), batches, runs, wake_at, waits_for })
+}
+
+/// The uid of a run.
+#[derive(Deserialize)]
+struct RunUid {
+    uid: String,
 }
 
 /// What runs are made of.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
@@ -13,6 +14,7 @@ use super::{BlobEntry, BlobError, BlobKey, BlobWriter, Blobs};
 #[derive(Debug, Clone, Default)]
 pub struct MemoryBlobs {
     files: Arc<Mutex<BTreeMap<String, Arc<[u8]>>>>,
+    away: Arc<AtomicBool>,
 }
 
 /// A file being written to memory.
@@ -23,12 +25,27 @@ struct MemoryWriter {
 }
 
 impl MemoryBlobs {
+    /// From now on every call fails, as when the service cannot be reached, or no longer does.
+    pub fn set_away(&self, away: bool) {
+        self.away.store(away, Ordering::SeqCst);
+    }
+
+    fn reach(&self, key: &BlobKey) -> Result<(), BlobError> {
+        if !self.away.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        let error = io::Error::new(io::ErrorKind::ConnectionRefused, "the service cannot be reached");
+        Err(BlobError::Io { key: key.clone(), error })
+    }
+
     fn find(&self, key: &BlobKey) -> Result<Arc<[u8]>, BlobError> {
+        self.reach(key)?;
         let found = self.files.lock().get(key.as_str()).cloned();
         found.ok_or_else(|| BlobError::NotFound(key.clone()))
     }
 
     fn put(&self, key: &BlobKey, bytes: Vec<u8>) -> Result<(), BlobError> {
+        self.reach(key)?;
         let mut files = self.files.lock();
         check_room(&files, key)?;
         files.insert(key.as_str().to_owned(), bytes.into());
@@ -74,6 +91,7 @@ impl Blobs for MemoryBlobs {
     }
 
     fn list(&self, below: &BlobKey) -> Result<Vec<BlobEntry>, BlobError> {
+        self.reach(below)?;
         let inside = format!("{below}/");
         let files = self.files.lock();
         let entries = files.range(inside.clone()..).map_while(|(path, bytes)| {
@@ -84,12 +102,14 @@ impl Blobs for MemoryBlobs {
     }
 
     fn delete(&self, key: &BlobKey) -> Result<(), BlobError> {
+        self.reach(key)?;
         let inside = format!("{key}/");
         self.files.lock().retain(|path, _| path != key.as_str() && !path.starts_with(&inside));
         Ok(())
     }
 
     fn tasks(&self) -> Result<Vec<String>, BlobError> {
+        self.reach(&BlobKey("tasks".to_owned()))?;
         let files = self.files.lock();
         let uids = files.keys().filter_map(|path| path.strip_prefix("tasks/")?.split('/').next());
         let mut uids: Vec<_> = uids.map(str::to_owned).collect();

@@ -12,6 +12,7 @@ use super::fence::Fence;
 use super::key::{Key, ResourceName};
 use super::log::{Log, LogError};
 use super::object::{Revision, Stored};
+use super::pins::Pins;
 use super::snapshot::Snapshot;
 use super::standing::Standing;
 use super::state::{History, Hold, State};
@@ -36,6 +37,7 @@ struct Shared {
     standing: watch::Sender<Standing>,
     /// Others write to the log too.
     with_others: bool,
+    pins: Pins,
     door: Door,
 }
 
@@ -83,7 +85,8 @@ impl Store {
             .spawn(move || writer.run(&receiver, &farewell.state))
             .map_err(|error| LogError::Io(format!("cannot start the writer thread: {error}")))?;
         let door = Door::Thread(sender, Mutex::new(Some(thread)));
-        Ok(Self { shared: Arc::new(Shared { state, room, standing, with_others, door }), fence: None })
+        let (pins, fence) = (Pins::default(), None);
+        Ok(Self { shared: Arc::new(Shared { state, room, standing, with_others, pins, door }), fence })
     }
 
     /// Loads the log; every commit happens on the caller's thread.
@@ -95,7 +98,8 @@ impl Store {
         // What others wrote is seen by the next commit.
         let with_others = writer.listen(Box::new(|| {}));
         let door = Door::Inline(Mutex::new(Some(writer)));
-        Ok(Self { shared: Arc::new(Shared { state, room, standing, with_others, door }), fence: None })
+        let (pins, fence) = (Pins::default(), None);
+        Ok(Self { shared: Arc::new(Shared { state, room, standing, with_others, pins, door }), fence })
     }
 
     /// The same store for somebody who may act only as long as a fence stands: each of its batches happens while it does, or
@@ -174,6 +178,11 @@ impl Store {
     /// Begins or moves a hold: no change behind it is forgotten, within its limits. `None` ends it.
     pub fn hold(&self, name: &str, hold: Option<Hold>) {
         self.shared.state.write().hold(name, hold);
+    }
+
+    /// What may not be deleted by time yet.
+    pub fn pins(&self) -> &Pins {
+        &self.shared.pins
     }
 
     /// Behind this nothing may be forgotten, if anybody holds anything.
