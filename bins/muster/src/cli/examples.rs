@@ -228,7 +228,8 @@ Examples:
   muster schedule run nightly                            make a run now, beside its times
   muster schedule backfill nightly --from 2026-11-01T00:00:00Z --to 2026-11-08T00:00:00Z
 
-A run made for a time has a name that follows from it, so a backfill makes no run twice while the first is kept.";
+A backfill makes runs of times that have passed, behind the regular runs and as the concurrency of the schedule allows. A run
+made for a time has a name that follows from it, so a backfill makes no run twice while the first is kept.";
 
 /// Of `store`.
 pub const STORE: &str = "\

@@ -14,7 +14,7 @@ pub enum ScheduleCommand {
         #[arg(value_name = "SCHEDULE")]
         name: String,
     },
-    /// Make the runs of times in the past
+    /// Ask for the runs of times in the past
     Backfill {
         /// Name of the schedule
         #[arg(value_name = "SCHEDULE")]
@@ -25,7 +25,10 @@ pub enum ScheduleCommand {
         /// The time before which to end
         #[arg(long, value_name = "TIME")]
         to: Timestamp,
-        /// Show the times and make nothing
+        /// Runs of the backfill that may be active at once; more than 1 needs the concurrency Allow [default: 1]
+        #[arg(long, value_name = "COUNT")]
+        max_active: Option<u32>,
+        /// Show the times and ask for nothing
         #[arg(long)]
         dry_run: bool,
     },

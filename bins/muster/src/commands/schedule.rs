@@ -9,21 +9,24 @@ use muster_ports::clock::{Clock as _, SystemClock};
 use muster_types::job::JobSpec;
 use muster_types::schedule::ScheduleSpec;
 use muster_types::task_template::TaskTemplateSpec;
-use muster_types::{JsonText, Schedule, TaskSpec, TaskTemplate, Timestamp};
-use muster_workflows::schedule::{created, occurrences_of};
+use muster_types::{Duration, JsonText, Schedule, TaskSpec, TaskTemplate, Timestamp};
+use muster_workflows::schedule::{add_backfill, backfill_times, created, occurrences_of};
 use muster_workflows::schedule_run::{Cause, render_job, render_task};
 use muster_workflows::time_spec::zone::Zone;
 use muster_workflows::time_spec::{Occurrences, TimeSpec};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::session::Session;
 use crate::cli::{Globals, ScheduleCommand, ScheduleTimes};
-use crate::output::progress::Progress;
 use crate::output::streams;
 use crate::output::table::align;
 
 /// Runs of one backfill.
 const MOST_RUNS: usize = 10_000;
+/// Requests after which a schedule that changes meanwhile is given up.
+const TRIES: u32 = 5;
+/// The end of a range is not part of it.
+const SECOND: Duration = Duration::from_secs(1);
 /// Who owns what is made here.
 const MANAGER: &str = "muster-schedule";
 
@@ -32,14 +35,15 @@ pub async fn run(globals: &Globals, command: &ScheduleCommand) -> anyhow::Result
     match command {
         ScheduleCommand::Preview(args) => preview(globals, args).await,
         ScheduleCommand::Run { name } => run_now(globals, name).await,
-        ScheduleCommand::Backfill { name, from, to, dry_run } => {
-            backfill(globals, name, *from, *to, *dry_run).await
+        ScheduleCommand::Backfill { name, from, to, max_active, dry_run } => {
+            let past = Past { from: *from, to: *to, max_active: *max_active };
+            backfill(globals, name, past, *dry_run).await
         }
     }
 }
 
 async fn preview(globals: &Globals, args: &ScheduleTimes) -> anyhow::Result<ExitCode> {
-    let now = args.from.unwrap_or_else(|| SystemClock.now().to_timestamp());
+    let now = args.from.unwrap_or_else(|| SystemClock.wall().to_timestamp());
     let (occurrences, zone, first) = if let Some(spec) = &args.spec {
         let zone = args.zone.clone().unwrap_or_default();
         let parsed = TimeSpec::parse(spec, &zone).with_context(|| format!("--spec {spec}"))?;
@@ -76,60 +80,73 @@ async fn run_now(globals: &Globals, name: &str) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn backfill(
-    globals: &Globals,
-    name: &str,
+/// Times in the past, as they were asked for.
+struct Past {
     from: Timestamp,
     to: Timestamp,
-    dry_run: bool,
-) -> anyhow::Result<ExitCode> {
+    max_active: Option<u32>,
+}
+
+/// Asks for the runs of times in the past. The server makes them, behind the regular runs.
+async fn backfill(globals: &Globals, name: &str, past: Past, dry_run: bool) -> anyhow::Result<ExitCode> {
+    let Past { from, to, max_active } = past;
     if from >= to {
         bail!("--from {from} is not before --to {to}");
+    }
+    let now = SystemClock.wall().to_timestamp();
+    if from > now {
+        bail!("--from {from} lies in the future; the schedule makes the runs of times to come itself");
     }
     let session = Session::open(globals).await?;
     let schedule = read(&session, name).await?;
     let occurrences = times_of(&schedule)?;
-    let before = |time: &Timestamp| *time < to;
-    let first = occurrences.next_at_or_after(from).filter(before);
-    let times = std::iter::successors(first, |time| occurrences.next_after(*time).filter(before));
-    let times: Vec<_> = times.take(MOST_RUNS + 1).collect();
+    let times: Vec<_> = backfill_times(&occurrences, from, to, now).take(MOST_RUNS + 1).collect();
     if times.len() > MOST_RUNS {
         bail!("these are more than {MOST_RUNS} runs; choose a shorter time");
     }
-    let mut progress = Progress::new("made", if dry_run { 0 } else { times.len() });
-    let (mut failed, mut there) = (0, 0);
-    for (done, time) in times.iter().enumerate() {
-        let cause = Cause::Time(*time);
-        if dry_run {
-            streams::report(format!("{time} {}", cause.run_name(&schedule, 0)))?;
-            continue;
-        }
-        match make(&session, &schedule, Some(&cause)).await {
-            Ok(made) => {
-                progress.clear();
-                streams::report(made["metadata"]["name"].as_str().unwrap_or_default())?;
-            }
-            Err(error) if is_there(&error) => there += 1,
-            Err(error) => {
-                progress.clear();
-                streams::note(format!("error: {time}: {error:#}"));
-                failed += 1;
-            }
-        }
-        progress.step(done + 1);
-    }
-    progress.clear();
-    if there > 0 {
-        streams::note(format!("{there} of {} runs were there already.", times.len()));
+    if to > now {
+        streams::note(format!("--to {to} lies in the future; the backfill ends at {now}."));
     }
     if times.is_empty() {
         streams::note("No time of the schedule lies there.");
+    } else if dry_run {
+        for time in &times {
+            streams::report(format!("{time} {}", Cause::Time(*time).run_name(&schedule, 0)))?;
+        }
+    } else {
+        let asked = ask_for(&session, schedule, from, to.min(now.saturating_add(SECOND)), max_active).await?;
+        streams::report(&asked)?;
+        let (count, active) = (times.len(), max_active.unwrap_or(1));
+        streams::note(format!(
+            "Times: {count}, active at once: {active} at most. Progress: muster describe schedule {name}"
+        ));
     }
-    Ok(if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(ExitCode::SUCCESS)
 }
 
-fn is_there(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<muster_client::ClientError>().is_some_and(muster_client::ClientError::is_conflict)
+/// Adds a backfill to a schedule, which may change meanwhile. Its name.
+async fn ask_for(
+    session: &Session,
+    mut schedule: Schedule,
+    from: Timestamp,
+    to: Timestamp,
+    max_active: Option<u32>,
+) -> anyhow::Result<String> {
+    let (resource, namespace) = (Resource::known::<ScheduleSpec>(), session.namespace());
+    let name = schedule.metadata.name.clone();
+    for tries in 1.. {
+        let now = SystemClock.wall().to_timestamp();
+        let backfills = add_backfill(&schedule, from, to, max_active, now);
+        let asked = backfills.last().map(|backfill| backfill.name.clone()).unwrap_or_default();
+        let version = &schedule.metadata.resource_version;
+        let change = json!({"metadata": {"resourceVersion": version}, "spec": {"backfills": backfills}});
+        match session.client.patch(&resource, namespace, &name, &change).await {
+            Ok(_) => return Ok(asked),
+            Err(error) if error.is_conflict() && tries < TRIES => schedule = read(session, &name).await?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    bail!("schedule {name} changes all the time")
 }
 
 async fn read(session: &Session, name: &str) -> anyhow::Result<Schedule> {

@@ -55,26 +55,57 @@ fn a_run_is_made_now_and_belongs_to_the_schedule() {
     assert_eq!(task["spec"]["retention"]["failed"], "0s");
 }
 
+/// Midnight of every New Year's Day.
+const YEARLY: &str = "timeSpec: 0 0 1 1 *";
+
 #[test]
-fn a_backfill_makes_each_time_once() {
-    let served = Served::new();
-    served.apply(&schedule("far", FAR, ""));
-    let range = ["--from", "2100-01-01T00:00:00Z", "--to", "2100-01-03T00:00:00Z"];
+fn a_backfill_makes_each_time_once_and_none_that_lies_ahead() {
+    let served = Served::running("2");
+    served.apply(&schedule("yearly", YEARLY, ""));
     let line = |more: &[&'static str]| -> Vec<&str> {
-        ["schedule", "backfill", "far"].into_iter().chain(range).chain(more.iter().copied()).collect()
+        let range = ["--from", "2024-06-01T00:00:00Z", "--to", "2100-01-01T00:00:00Z"];
+        ["schedule", "backfill", "yearly"].into_iter().chain(range).chain(more.iter().copied()).collect()
     };
     let said = served.muster(&line(&["--dry-run"]));
-    assert_eq!(
-        said.out,
-        "2100-01-01T00:00:00Z far-21000101t000000\n2100-01-02T00:00:00Z far-21000102t000000\n"
+    let shown: Vec<_> = said.out.lines().collect();
+    assert_eq!(shown[0], "2025-01-01T00:00:00Z yearly-20250101t000000");
+    assert!(shown.len() < 50, "times to come are the schedule's own: {}", said.out);
+    assert!(said.err.contains("lies in the future; the backfill ends at "), "{}", said.err);
+    for names in 1..3 {
+        let said = served.muster(&line(&[]));
+        assert_eq!(said.code, 0, "{}", said.err);
+        let status = || served.muster(&["get", "schedule", "yearly", "-o", "json"]).json()["status"].clone();
+        eventually("the backfill to end", || {
+            let status = status();
+            let done =
+                status["backfills"].as_array().is_some_and(|all| all.iter().all(|it| it["next"].is_null()));
+            done && status["active"].is_null() && status["made"] == shown.len()
+        });
+        assert_eq!(tasks(&served, "muster.dev/schedule=yearly").len(), shown.len(), "time {names}");
+    }
+    let said = served.muster(&[
+        "schedule",
+        "backfill",
+        "yearly",
+        "--from",
+        "2100-01-01T00:00:00Z",
+        "--to",
+        "2101-01-01T00:00:00Z",
+    ]);
+    said.fails(
+        "--from 2100-01-01T00:00:00Z lies in the future; the schedule makes the runs of times to come itself",
     );
-    let said = served.muster(&line(&[]));
-    assert_eq!((said.code, said.out.as_str()), (0, "far-21000101t000000\nfar-21000102t000000\n"));
-    let said = served.muster(&line(&[]));
-    assert_eq!(
-        (said.code, said.out.as_str(), said.err.as_str()),
-        (0, "", "2 of 2 runs were there already.\n")
-    );
+}
+
+#[test]
+fn a_backfill_that_the_concurrency_does_not_allow_is_refused() {
+    let served = Served::new();
+    served.apply(&schedule("yearly", YEARLY, ""));
+    let range = ["--from", "2024-06-01T00:00:00Z", "--to", "2026-06-01T00:00:00Z", "--max-active", "2"];
+    let line: Vec<_> = ["schedule", "backfill", "yearly"].into_iter().chain(range).collect();
+    let said = served.muster(&line);
+    assert_eq!(said.code, 1);
+    assert!(said.err.contains("more than 1 needs spec.schedulePolicy.concurrency Allow"), "{}", said.err);
 }
 
 #[test]

@@ -5,9 +5,9 @@ use maud::html;
 use muster_ports::pages::Reply;
 use muster_types::schedule::ScheduleSpec;
 use muster_types::task_template::TaskTemplateSpec;
-use muster_types::{JsonText, Schedule, Timestamp};
-use muster_workflows::schedule::occurrences_of;
-use muster_workflows::schedule_run::{Cause, render_job, render_task};
+use muster_types::{Duration, JsonText, Schedule, Timestamp};
+use muster_workflows::schedule::{add_backfill, backfill_times, occurrences_of};
+use muster_workflows::schedule_run::{render_job, render_task};
 use serde_json::{Value, json};
 
 use crate::asking::{API, Answer};
@@ -92,11 +92,14 @@ async fn one(visit: &Visit, form: &Query, kind: &str, verb: &str, path: &str) ->
         ("robots", "approve") => visit.patch(&place, &json!({"spec": {"approved": true}})).await,
         ("robots", "drain") => visit.patch(&place, &json!({"spec": {"unschedulable": true}})).await,
         ("robots", "undrain") => visit.patch(&place, &json!({"spec": {"unschedulable": false}})).await,
-        ("schedules", "run") => return run(visit, path, &[]).await,
+        ("schedules", "run") => return run(visit, path).await,
         ("schedules", "backfill") => {
             let time =
                 |name: &str| form.text(name).parse::<Timestamp>().map_err(|error| format!("{name}: {error}"));
-            return backfill(visit, path, time("from")?, time("to")?).await;
+            let most = Some(form.text("maxActive")).filter(|text| !text.is_empty());
+            let most =
+                most.map(|text| text.parse().map_err(|_| "active at once: give a number")).transpose()?;
+            return backfill(visit, path, time("from")?, time("to")?, most).await;
         }
         _ => return Err(format!("{kind} cannot do {verb}")),
     };
@@ -119,20 +122,31 @@ fn judge(answer: &Answer) -> Result<(), String> {
     if answer.code.is_success() { Ok(()) } else { Err(answer.message().to_owned()) }
 }
 
-async fn backfill(visit: &Visit, path: &str, from: Timestamp, to: Timestamp) -> Result<usize, String> {
+/// Asks for the runs of times in the past. How many times there are.
+async fn backfill(
+    visit: &Visit,
+    path: &str,
+    from: Timestamp,
+    to: Timestamp,
+    max_active: Option<u32>,
+) -> Result<usize, String> {
     let schedule = find(visit, path)?;
+    let now = visit.site.clock.wall().to_timestamp();
     let occurrences = occurrences_of(&schedule)?.ok_or("it has triggers and no times")?;
-    let before = |time: &Timestamp| *time < to;
-    let first = occurrences.next_at_or_after(from).filter(before);
-    let times = std::iter::successors(first, |time| occurrences.next_after(*time).filter(before));
-    let causes: Vec<_> = times.take(MOST_RUNS + 1).map(Cause::Time).collect();
-    match causes.len() {
-        0 => Err("no time of the schedule lies there".to_owned()),
-        count if count > MOST_RUNS => {
-            Err(format!("these are more than {MOST_RUNS} runs; choose a shorter time"))
+    let times = backfill_times(&occurrences, from, to, now).take(MOST_RUNS + 1).count();
+    match times {
+        0 => return Err("no time of the schedule that has passed lies there".to_owned()),
+        times if times > MOST_RUNS => {
+            return Err(format!("these are more than {MOST_RUNS} runs; choose a shorter time"));
         }
-        _ => run(visit, path, &causes).await,
+        _ => {}
     }
+    let to = to.min(now.saturating_add(Duration::from_secs(1)));
+    let backfills = add_backfill(&schedule, from, to, max_active, now);
+    let place = place("schedules", path).ok_or("this is not the name of an object")?;
+    let version = &schedule.metadata.resource_version;
+    let change = json!({"metadata": {"resourceVersion": version}, "spec": {"backfills": backfills}});
+    judge(&visit.patch(&place, &change).await).map(|()| times)
 }
 
 fn find(visit: &Visit, path: &str) -> Result<Schedule, String> {
@@ -140,38 +154,19 @@ fn find(visit: &Visit, path: &str) -> Result<Schedule, String> {
     visit.site.get::<ScheduleSpec>(namespace, name).ok_or_else(|| "it is not there any more".to_owned())
 }
 
-/// Makes a run for each cause, or one for now. Those that are there already are as good.
-async fn run(visit: &Visit, path: &str, causes: &[Cause]) -> Result<usize, String> {
+/// Makes a run now.
+async fn run(visit: &Visit, path: &str) -> Result<usize, String> {
     let schedule = find(visit, path)?;
-    let namespace = &schedule.metadata.namespace;
-    let mut wanted: Vec<_> = causes.iter().map(Some).collect();
-    if wanted.is_empty() {
-        wanted.push(None);
-    }
-    let mut made = 0;
-    for cause in wanted {
-        let (plural, mut object) = render(visit, &schedule, cause)?;
-        if cause.is_none() {
-            object["metadata"]["generateName"] = format!("{}-now-", schedule.metadata.name).into();
-        }
-        let place = format!("{API}/namespaces/{namespace}/{plural}");
-        let answer = visit.ask(Method::POST, &place, JSON, object.to_string()).await;
-        if answer.code != StatusCode::CONFLICT {
-            judge(&answer)?;
-            made += 1;
-        }
-    }
-    Ok(made)
+    let (plural, mut object) = render(visit, &schedule)?;
+    object["metadata"]["generateName"] = format!("{}-now-", schedule.metadata.name).into();
+    let place = format!("{API}/namespaces/{}/{plural}", schedule.metadata.namespace);
+    judge(&visit.ask(Method::POST, &place, JSON, object.to_string()).await).map(|()| 1)
 }
 
-fn render(
-    visit: &Visit,
-    schedule: &Schedule,
-    cause: Option<&Cause>,
-) -> Result<(&'static str, Value), String> {
+fn render(visit: &Visit, schedule: &Schedule) -> Result<(&'static str, Value), String> {
     let spec = &schedule.spec;
     let (plural, object) = if let Some(template) = &spec.job_template {
-        ("jobs", render_job(schedule, template, cause).to_document())
+        ("jobs", render_job(schedule, template, None).to_document())
     } else {
         let template = match (&spec.template, &spec.template_ref) {
             (Some(template), _) => template.clone(),
@@ -181,7 +176,7 @@ fn render(
             }
             (None, None) => return Err("the schedule names nothing to make".to_owned()),
         };
-        ("tasks", render_task(schedule, &template, cause).to_document())
+        ("tasks", render_task(schedule, &template, None).to_document())
     };
     Ok((plural, object.map_err(|error| error.to_string())?))
 }

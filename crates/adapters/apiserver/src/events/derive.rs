@@ -1,13 +1,14 @@
-//! From the status of an object to events: one per record, error and condition, and one for the runs that a schedule
-//! made, of the last hour. Pure.
+//! From the status of an object to events: one per record, error and condition, one for the runs that a schedule made and one
+//! for each of its runs that ended, of the last hour. Pure.
 
 use std::collections::BTreeMap;
 
 use muster_ports::clock::Millis;
 use muster_ports::store::Stored;
-use muster_types::Timestamp;
 use muster_types::condition::{Condition, ConditionStatus};
+use muster_types::schedule_status::RunResult;
 use muster_types::task_status::{Record, RecordKind, TaskError};
+use muster_types::{State, Timestamp};
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
@@ -21,7 +22,7 @@ const ERROR: &str = "TaskError";
 /// What the latest run of a schedule is called.
 const RUN: &str = "RunMade";
 /// Conditions that are nothing to be glad of when they hold; of all others it is the reverse.
-const TROUBLES: [&str; 2] = ["Failed", "Lagging"];
+const TROUBLES: [&str; 3] = ["Failed", "Lagging", "Failing"];
 /// Conditions that say what was asked for or what is, neither good nor bad.
 const PLAIN: [&str; 3] = ["Suspended", "Exhausted", "Complete"];
 /// Why a condition may be False without anything being wrong.
@@ -56,6 +57,7 @@ struct HeadStatus {
     state_since: Option<Timestamp>,
     last_scheduled_time: Option<Timestamp>,
     made: u32,
+    recent_runs: Vec<RunResult>,
 }
 
 /// The events of a stored object, oldest records first. None of one that cannot be read or is in no namespace.
@@ -72,7 +74,9 @@ pub fn events_of(stored: &Stored, now: Millis) -> Vec<Event> {
     let conditions: Vec<Event> =
         head.status.conditions.iter().filter_map(|condition| maker.of_condition(condition)).collect();
     let runs = maker.of_runs();
-    records.into_iter().chain(errors).chain(conditions).chain(runs).filter(is_recent).collect()
+    let results: Vec<Event> = head.status.recent_runs.iter().map(|run| maker.of_result(run)).collect();
+    let events = records.into_iter().chain(errors).chain(conditions).chain(runs).chain(results);
+    events.filter(is_recent).collect()
 }
 
 struct Maker<'a> {
@@ -123,6 +127,13 @@ impl Maker<'_> {
         let last = status.last_scheduled_time.filter(|_| status.made > 0)?;
         let first = self.head.metadata.creation_timestamp.filter(|_| status.made > 1).unwrap_or(last);
         Some(self.event(RUN.to_owned(), "a run was made", false, status.made, first, last))
+    }
+
+    /// How a run of a schedule ended: `RunSucceeded`, `RunFailed` or `RunCanceled`.
+    fn of_result(&mut self, run: &RunResult) -> Event {
+        let RunResult { kind, name, state, at } = run;
+        let note = format!("{kind} {name} ended: {state}");
+        self.event(format!("Run{state}"), &note, *state == State::Failed, 1, *at, *at)
     }
 
     fn event(

@@ -2,8 +2,9 @@
 
 use muster_types::metadata::StringMap;
 use muster_types::name_rules;
-use muster_types::schedule::{Concurrency, ScheduleSpec, TriggerOn};
+use muster_types::schedule::{Backfill, Concurrency, ScheduleSpec, TriggerOn};
 use muster_types::{Job, Schedule, Timestamp};
+use muster_workflows::schedule::occurrences_of;
 use muster_workflows::time_spec::{TimeSpec, TimeSpecError};
 use serde_json::{Value, json};
 
@@ -11,6 +12,10 @@ use super::task::{or_none, validate_spec};
 use crate::kind::{Column, Strategy, Writing};
 use crate::refusal::Causes;
 
+/// Backfills of one schedule.
+const MOST_BACKFILLS: usize = 32;
+/// Runs of one backfill.
+const MOST_RUNS: u64 = 10_000;
 /// Triggers of one schedule.
 const MOST_TRIGGERS: usize = 64;
 
@@ -40,6 +45,7 @@ impl Strategy for ScheduleSpec {
         validate_times(&schedule.spec, causes);
         validate_template(schedule, causes);
         validate_triggers(&schedule.spec, causes);
+        validate_backfills(schedule, causes);
     }
 
     fn columns() -> Vec<Column<Self>> {
@@ -55,6 +61,10 @@ impl Strategy for ScheduleSpec {
             Column::<Self>::number("Active", "Runs that have not ended.", |it| json!(it.status.active.len())),
             Column::<Self>::text("Last", "The time it last made a run for.", |it| {
                 time(it.status.last_scheduled_time)
+            }),
+            Column::<Self>::text("Result", "How the run that ended last ended.", |it| {
+                let last = it.status.recent_runs.first();
+                last.map_or_else(|| json!("<none>"), |run| json!(run.state))
             }),
             Column::<Self>::text("Next", "The time of the next run.", |it| {
                 time(it.status.next_scheduled_time)
@@ -172,5 +182,53 @@ fn validate_trigger(at: &str, on: &TriggerOn, causes: &mut Causes) {
             }
         }
         (true, false) => {}
+    }
+}
+
+fn validate_backfills(schedule: &Schedule, causes: &mut Causes) {
+    let backfills = &schedule.spec.backfills;
+    if backfills.len() > MOST_BACKFILLS {
+        let why = format!("a schedule can have {MOST_BACKFILLS} backfills; remove those that have ended");
+        causes.invalid("spec.backfills", backfills.len(), why);
+    }
+    // Times that cannot be read are refused where they stand.
+    let Ok(times) = occurrences_of(schedule) else { return };
+    for (index, backfill) in backfills.iter().enumerate() {
+        let at = |field: &str| format!("spec.backfills[{index}].{field}");
+        let Backfill { name, from, to, max_active } = backfill;
+        if let Err(why) = name_rules::dns1123_subdomain(name) {
+            causes.invalid(at("name"), name, why);
+        }
+        if backfills.iter().take(index).any(|other| other.name == *name) {
+            causes.invalid(at("name"), name, "another backfill has this name");
+        }
+        if from >= to {
+            causes.invalid(at("to"), to, format!("is not after from, which is {from}"));
+        }
+        let overlaps = schedule.spec.schedule_policy.concurrency() == Concurrency::Allow;
+        match max_active {
+            Some(0) => causes.invalid(at("maxActive"), 0, "is at least 1"),
+            Some(most) if *most > 1 && !overlaps => {
+                causes.invalid(
+                    at("maxActive"),
+                    most,
+                    "more than 1 needs spec.schedulePolicy.concurrency Allow",
+                );
+            }
+            _ => {}
+        }
+        let Some(times) = &times else {
+            causes.forbidden(
+                format!("spec.backfills[{index}]"),
+                "a schedule without times has none to backfill",
+            );
+            continue;
+        };
+        let before = |time: &Timestamp| Timestamp::from_second(time.as_second() - 1);
+        let runs = times.count_between(before(from), before(to));
+        if runs > MOST_RUNS {
+            let why = format!("these are {runs} runs; a backfill has at most {MOST_RUNS}");
+            causes.invalid(at("to"), to, why);
+        }
     }
 }

@@ -341,3 +341,26 @@ async fn a_watch_tells_of_all_kinds_in_the_order_of_changes() {
     );
     assert_eq!(words[7..], ["MODIFIED Timeout", "DELETED Failed"]);
 }
+
+#[tokio::test]
+async fn a_schedule_says_which_of_its_runs_ended_how() {
+    let server = server_with_other_kinds().await;
+    let run = |name: &str, state: &str| json!({"kind": "Task", "name": name, "state": state, "at": RECENT});
+    let conditions = json!([
+        {"type": "Failing", "status": "True", "lastTransitionTime": RECENT, "reason": "ConsecutiveFailures", "message": "the last 3 runs failed"},
+    ]);
+    let status = json!({
+        "made": 0, "lastScheduledTime": null, "conditions": conditions,
+        "recentRuns": [run("nightly-2", "Failed"), run("nightly-1", "Succeeded")],
+    });
+    patch_status(&server, "schedules/nightly", &status).await;
+    let of_schedule = format!("{EVENTS}?fieldSelector=involvedObject.kind%3DSchedule");
+    let expected = [
+        "nightly Warning ConsecutiveFailures Failing is True: the last 3 runs failed",
+        "nightly Warning RunFailed Task nightly-2 ended: Failed",
+        "nightly Normal RunSucceeded Task nightly-1 ended: Succeeded",
+    ];
+    assert_eq!(briefs(&server.get(&of_schedule).await.good()), expected);
+    let table = server.send(Ask::new("GET", &path("schedules/nightly")).header(ACCEPT, TABLE)).await.good();
+    assert!(table["rows"][0]["cells"].to_string().contains("Failed"), "{table}");
+}

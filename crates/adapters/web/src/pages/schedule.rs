@@ -24,7 +24,8 @@ const DAY: i64 = 86_400;
 /// The page, if the schedule is there.
 pub fn page(visit: &Visit, namespace: &str, name: &str) -> Option<Page> {
     let schedule: Schedule = visit.site.get::<ScheduleSpec>(namespace, name)?;
-    let (now, status, policy) = (visit.site.now(), &schedule.status, &schedule.spec.schedule_policy);
+    let now = visit.site.clock.wall().to_timestamp();
+    let (status, policy) = (&schedule.status, &schedule.spec.schedule_policy);
     let zone = Zone::named(&policy.time_zone).unwrap_or(Zone::UTC);
     let live = html! {
         dl.facts {
@@ -33,6 +34,9 @@ pub fn page(visit: &Visit, namespace: &str, name: &str) -> Option<Page> {
             dt { "Next" } dd { (time(status.next_scheduled_time)) }
             dt { "Last" } dd { (time(status.last_scheduled_time)) }
             dt { "Last success" } dd { (time(status.last_successful_time)) }
+            @if let Some(run) = status.recent_runs.first() {
+                dt { "Last result" } dd { (run.state) " " (run_link(namespace, &run.kind, &run.name)) }
+            }
             dt { "Made" } dd { (status.made) " runs, " (status.dropped) " left out" }
             @if let Some(left) = status.remaining { dt { "Left" } dd { (left) } }
         }
@@ -40,16 +44,33 @@ pub fn page(visit: &Visit, namespace: &str, name: &str) -> Option<Page> {
         section { h2 { "Calendar" } (calendar(&schedule, now)) }
         @if !status.active.is_empty() {
             section {
-                h2 { "Under way" }
-                ul { @for run in &status.active {
-                    li { @if run.kind == "Job" { a href={ "/ui/jobs/" (namespace) "/" (run.name) } { (run.name) } } @else { (task_link(namespace, &run.name)) } }
-                } }
+                h2 { "Active" }
+                ul { @for run in &status.active { li { (run_link(namespace, &run.kind, &run.name)) } } }
             }
         }
+        @if !status.backfills.is_empty() { section { h2 { "Backfills" } (backfills(&schedule)) } }
         section { h2 { "Next runs" } (ahead(&schedule, now, &zone)) }
         (conditions(&status.conditions))
     };
     Some(Page { title: name.to_owned(), fixed: html! {}, live, below: html! {} })
+}
+
+fn run_link(namespace: &str, kind: &str, name: &str) -> Markup {
+    html! { @if kind == "Job" { a href={ "/ui/jobs/" (namespace) "/" (name) } { (name) } } @else { (task_link(namespace, name)) } }
+}
+
+fn backfills(schedule: &Schedule) -> Markup {
+    html! {
+        table {
+            thead { tr { th { "Name" } th { "Until" } th { "Next" } th { "Made" } } }
+            tbody { @for known in &schedule.status.backfills {
+                tr {
+                    td { (known.name) } td { (known.until) }
+                    td { @if let Some(next) = known.next { (next) } @else { "complete" } } td { (known.made) }
+                }
+            } }
+        }
+    }
 }
 
 fn actions(schedule: &Schedule) -> Markup {
@@ -66,6 +87,7 @@ fn actions(schedule: &Schedule) -> Markup {
                 input type="hidden" name="back" value=(back);
                 label { "Make up for runs from " input name="from" placeholder="2026-01-01T00:00:00Z" size="20"; }
                 label { " to " input name="to" placeholder="2026-01-02T00:00:00Z" size="20"; }
+                label { " active at once " input name="maxActive" placeholder="1" size="3"; }
                 button name="verb" value="backfill" { "Backfill" }
             }
         }
