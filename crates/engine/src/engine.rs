@@ -390,7 +390,8 @@ impl Engine {
                 }
                 continue;
             };
-            edit.turn = turn;
+            // What ended is written first: a start that it made room for is not there without it, whenever the server is killed.
+            edit.turn = turn + 1;
             let outcome = match decision {
                 Decision::Hold { hold, .. } => progress::write_hold(&mut edit.task, hold, now),
                 Decision::Preempt { by, .. } => end(edit, &self.settings, now, |task| {
