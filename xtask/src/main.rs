@@ -10,6 +10,7 @@
 
 mod bench;
 mod cluster;
+mod mutants;
 mod run;
 mod setup;
 mod sim;
@@ -35,6 +36,8 @@ usage: cargo xtask <command>
                                file, `image` the name of a small image with a shell, or
                                makes one of a program
   sim [--seeds N] [--seed S]   play seeds of the simulation in release mode, or one of them again
+  mutants [NAME...] [--seeds N]
+                               put mended faults back one by one and say which the simulation finds
   help                         show this text
 
 --allow-missing: a tool that cannot be installed is not an error; the tests that need it are skipped and listed.
@@ -69,6 +72,7 @@ fn dispatch(arguments: &[String]) -> Result<ExitCode> {
         "bench" => bench::command(rest),
         "cluster" => cluster::command(rest),
         "sim" => sim::command(rest),
+        "mutants" => mutants::command(rest),
         "help" | "-h" | "--help" => {
             print!("{USAGE}");
             Ok(ExitCode::SUCCESS)

@@ -20,20 +20,23 @@ use muster_types::robot_status::CONNECTED;
 use parking_lot::Mutex;
 
 use crate::dice::Dice;
+use crate::failing_log::Fate;
+use crate::judge::history::What;
+use crate::recorder::{Recorder, program};
 
 /// All robots and the bridge.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct FakeFleet(Arc<Mutex<Inner>>);
 
-#[derive(Default)]
 struct Inner {
+    recorder: Recorder,
+    /// A server that was killed reaches nothing any more.
+    fate: Fate,
     robots: BTreeMap<String, Robotic>,
     /// What the bridge waits to hear of: the robot, whether it ran, whether it is to end, the place of the last report.
     open: BTreeMap<Handle, Open>,
     /// Attempts that left something, where, and whether their end was heard.
     left: BTreeMap<Handle, (String, bool)>,
-    started: BTreeSet<Handle>,
-    wrong: Vec<String>,
     underway: Vec<(String, Handle, u64, Observation)>,
 }
 
@@ -66,20 +69,38 @@ impl Known {
 
 impl FakeFleet {
     /// Robots `r0` and so on, all of them connected.
-    pub fn new(robots: u64) -> Self {
+    pub fn new(robots: u64, recorder: Recorder, fate: Fate) -> Self {
         let robot = |number| (format!("r{number}"), Robotic { connected: true, ..Robotic::default() });
-        let inner = Inner { robots: (0..robots).map(robot).collect(), ..Inner::default() };
+        let inner = Inner {
+            recorder,
+            fate,
+            robots: (0..robots).map(robot).collect(),
+            open: BTreeMap::new(),
+            left: BTreeMap::new(),
+            underway: Vec::new(),
+        };
         Self(Arc::new(Mutex::new(inner)))
     }
 
-    /// Attempts that were started.
-    pub fn started(&self) -> usize {
-        self.0.lock().started.len()
+    /// True if no program runs on any robot, and nothing is on its way.
+    pub fn is_idle(&self) -> bool {
+        let inner = self.0.lock();
+        inner.underway.is_empty()
+            && inner.robots.values().all(|robot| robot.known.values().all(|known| !known.runs))
     }
 
-    /// What was wrong since somebody looked.
-    pub fn take_wrong(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().wrong)
+    /// Every robot can be reached again.
+    pub fn reconnect_all(&self) {
+        let mut inner = self.0.lock();
+        let names: Vec<String> = inner.robots.keys().cloned().collect();
+        for name in names {
+            let Some(robot) = inner.robots.get_mut(&name) else { continue };
+            if !robot.connected {
+                robot.connected = true;
+                inner.recorder.note(What::Link(name.clone(), true));
+                inner.introduce(&name);
+            }
+        }
     }
 
     /// Whether a robot is connected.
@@ -96,21 +117,6 @@ impl FakeFleet {
         set_condition(&mut robot.status.conditions, condition)
     }
 
-    /// Attempts of a task that run, and where.
-    pub fn running(&self, task: &str) -> Vec<(u32, String)> {
-        let inner = self.0.lock();
-        let all =
-            inner.robots.iter().flat_map(|(name, robot)| robot.known.iter().map(move |known| (name, known)));
-        let running = all.filter(|(_, (handle, known))| handle.task == task && known.runs);
-        running.map(|(name, (handle, _))| (handle.attempt, name.clone())).collect()
-    }
-
-    /// Whether the bridge knows that an attempt is to end; `None` if it does not know the attempt, and says so when it hears of it.
-    pub fn was_told_to_end(&self, task: &str, attempt: u32) -> Option<bool> {
-        let handle = Handle { task: task.to_owned(), attempt };
-        self.0.lock().open.get(&handle).map(|open| open.stop)
-    }
-
     /// The server is gone, and what the bridge remembered with it.
     pub fn forget_bridge(&self) {
         let mut inner = self.0.lock();
@@ -125,16 +131,25 @@ impl FakeFleet {
         let names: Vec<String> = inner.robots.keys().cloned().collect();
         for name in names {
             let Some(robot) = inner.robots.get_mut(&name) else { continue };
-            if robot.connected && dice.once_in(80) {
+            let was_connected = robot.connected;
+            if was_connected && dice.once_in(80) {
                 robot.connected = false;
                 faults += 1;
-            } else if !robot.connected && dice.once_in(30) {
+                inner.recorder.note(What::Link(name.clone(), false));
+            } else if !was_connected && dice.once_in(20) {
                 robot.connected = true;
+                inner.recorder.note(What::Link(name.clone(), true));
                 inner.introduce(&name);
             } else if dice.once_in(150) {
                 faults += 1;
-                robot.reboot();
+                let ended = robot.reboot();
                 robot.connected = true;
+                for handle in ended {
+                    inner.recorder.note(What::Ended(program(&handle, &place(&name)), None));
+                }
+                if !was_connected {
+                    inner.recorder.note(What::Link(name.clone(), true));
+                }
                 inner.introduce(&name);
             }
         }
@@ -155,11 +170,15 @@ impl FakeFleet {
 
 impl Robotic {
     /// What it ran ends with it, and it says so.
-    fn reboot(&mut self) {
-        for known in self.known.values_mut().filter(|known| !known.has_ended()) {
-            known.runs = false;
+    fn reboot(&mut self) -> Vec<Handle> {
+        let mut ended = Vec::new();
+        for (handle, known) in self.known.iter_mut().filter(|(_, known)| !known.has_ended()) {
+            if std::mem::take(&mut known.runs) {
+                ended.push(handle.clone());
+            }
             known.said.push(lost("rebooted"));
         }
+        ended
     }
 }
 
@@ -216,9 +235,7 @@ impl Inner {
                 .insert(handle.clone(), Known { runs: false, stopping: false, said: vec![lost("unknown")] });
             self.underway.push((name, handle.clone(), 1, lost("unknown")));
         } else {
-            if !self.started.insert(handle.clone()) {
-                self.wrong.push(format!("{handle} was started twice"));
-            }
+            self.recorder.note(What::Started(program(handle, &place(&name))));
             let said = vec![Observation::Created];
             robot.known.insert(handle.clone(), Known { runs: true, stopping: false, said });
         }
@@ -254,6 +271,10 @@ impl Inner {
                 continue;
             };
             known.runs = next == Observation::Started;
+            if let Observation::Ended(ending) = &next {
+                let exit = ending.containers.first().map(|container| container.exit_code);
+                self.recorder.note(What::Ended(program(handle, &place(name)), exit));
+            }
             known.said.push(next.clone());
             if robot.connected {
                 self.underway.push((name.to_owned(), handle.clone(), known.said.len() as u64, next));
@@ -275,7 +296,10 @@ impl Inner {
             if dice.once_in(15) {
                 // Another robot claims that it has it, and so does this one of an attempt that never was.
                 let liar = if name == "r0" { "r1" } else { "r0" };
-                self.hear(liar, &handle, 99, ended(0, Cause::Itself, now), now, &mut facts);
+                // What a robot says of its own is no lie that anybody could know for one.
+                if self.open.get(&handle).is_none_or(|open| open.robot != liar) {
+                    self.hear(liar, &handle, 99, ended(0, Cause::Itself, now), now, &mut facts);
+                }
                 let never = Handle { attempt: handle.attempt + 7, ..handle.clone() };
                 self.hear(&name, &never, 99, ended(0, Cause::Itself, now), now, &mut facts);
             }
@@ -317,10 +341,10 @@ impl Inner {
     }
 
     fn begin(&mut self, launch: &Launch, ran: bool) {
-        let Some(robot) = launch.robot.as_ref().map(|robot| robot.robot.clone()) else {
-            self.wrong.push(format!("{} goes to no robot", launch.handle));
+        if self.fate.is_dead() {
             return;
-        };
+        }
+        let Some(robot) = launch.robot.as_ref().map(|robot| robot.robot.clone()) else { return };
         self.left.entry(launch.handle.clone()).or_insert((robot.clone(), false));
         if !self.open.contains_key(&launch.handle) {
             self.open.insert(launch.handle.clone(), Open { robot, ran, stop: false, heard: 0 });
@@ -340,18 +364,28 @@ impl Runtime for FakeFleet {
 
     fn stop(&self, handle: &Handle, _grace: Duration) {
         let mut inner = self.0.lock();
+        if inner.fate.is_dead() {
+            return;
+        }
         if let Some(open) = inner.open.get_mut(handle) {
             open.stop = true;
             inner.send(handle);
         }
     }
 
-    fn keep_logs(&self, _handle: &Handle, _blobs: &dyn Blobs) -> Result<(), FilesError> {
+    fn keep_logs(&self, handle: &Handle, _blobs: &dyn Blobs) -> Result<(), FilesError> {
+        let inner = self.0.lock();
+        if let Some((robot, _)) = inner.left.get(handle) {
+            inner.recorder.note(What::Kept(program(handle, &place(robot))));
+        }
         Ok(())
     }
 
     fn remove(&self, handle: &Handle) -> Result<(), FilesError> {
         let mut inner = self.0.lock();
+        if inner.fate.is_dead() {
+            return Ok(());
+        }
         if let Some((robot, _)) = inner.left.remove(handle) {
             inner.open.remove(handle);
             inner.delete(&robot, handle);
@@ -362,6 +396,10 @@ impl Runtime for FakeFleet {
     fn stored(&self) -> Result<Vec<Handle>, FilesError> {
         Ok(self.0.lock().left.keys().cloned().collect())
     }
+}
+
+fn place(robot: &str) -> String {
+    format!("robot/{robot}")
 }
 
 fn lost(why: &str) -> Observation {

@@ -1,4 +1,5 @@
-//! A runtime whose attempts live and die by the dice.
+//! A machine whose programs live and die by the dice. A program is started at once while there is a slot, else when one is free:
+//! the one of highest priority first, then that of the oldest task. Until then it can be taken back.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,190 +14,226 @@ use muster_ports::runtime::{
 use parking_lot::Mutex;
 
 use crate::dice::Dice;
-use crate::watchers::SLOTS;
+use crate::failing_log::Fate;
+use crate::judge::history::What;
+use crate::recorder::{Recorder, program};
 
-/// Attempts that are alive, and what was asked for since somebody looked.
-#[derive(Clone, Default)]
+/// Slots of a machine.
+pub const SLOTS: usize = 4;
+/// Milliseconds that a program has to end.
+const GRACE: i64 = 10_000;
+/// Memory of a machine.
+pub const MEMORY: u64 = 10;
+
+/// One machine. Clones are the same.
+#[derive(Clone)]
 pub struct FakeRuntime(Arc<Mutex<Inner>>);
 
-#[derive(Default)]
 struct Inner {
-    live: BTreeMap<Handle, Life>,
-    /// Priority of each attempt, and how often it was handed over.
-    ranks: BTreeMap<Handle, (i32, u32)>,
-    started: Vec<Handle>,
-    /// Attempts that were taken back and are not reported yet.
-    returned: Vec<(Handle, u32)>,
-    twice: Vec<Handle>,
+    place: String,
+    recorder: Recorder,
+    /// A server that was killed reaches nothing any more.
+    fate: Fate,
+    dice: Dice,
+    running: BTreeMap<Handle, Life>,
+    /// Attempts that wait for a slot, and how often each was handed over ahead of one. The first is the next.
+    waiting: BTreeMap<(Reverse<i32>, Handle), u32>,
+    /// What happened and was not fetched.
+    facts: Vec<Fact>,
     /// Attempts that left a directory.
     left: BTreeSet<Handle>,
-    /// Attempts whose logs were kept.
-    kept: BTreeSet<Handle>,
-    /// Attempts whose directory was removed since somebody looked.
-    removed: Vec<Handle>,
+    now: Millis,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Life {
-    /// Accepted, nothing reported yet.
-    New,
-    /// Reported as running.
     Runs,
-    /// Told to end; whether it ran.
-    Stopping(bool),
+    /// Told to end, and killed after this time.
+    Stopping(Millis),
 }
 
-/// Attempts that run at once; the others wait.
-const RUNNING: usize = SLOTS;
-
 impl Inner {
-    /// True if no attempt of higher rank waits.
-    fn is_next(&self, handle: &Handle) -> bool {
-        let rank = |handle: &Handle| {
-            (Reverse(self.ranks.get(handle).map(|(priority, _)| *priority)), handle.clone())
-        };
-        let waiting =
-            self.live.iter().filter(|(_, life)| **life == Life::New).map(|(handle, _)| rank(handle));
-        waiting.min() == Some(rank(handle))
+    fn happened(&mut self, handle: &Handle, what: Observation) {
+        self.facts.push(Fact { handle: handle.clone(), at: self.now, what });
     }
 
-    fn running(&self) -> usize {
-        self.live.values().filter(|life| matches!(life, Life::Runs | Life::Stopping(true))).count()
+    /// Starts what waits while there is a slot.
+    fn fill(&mut self) {
+        while self.running.len() < SLOTS
+            && let Some(((_, handle), _)) = self.waiting.pop_first()
+        {
+            if self.dice.once_in(15) {
+                let transient = self.dice.once_in(2);
+                let (reason, message) = ("CommandNotFound".to_owned(), "no such command".to_owned());
+                self.happened(&handle, Observation::StartFailed { reason, message, transient });
+                continue;
+            }
+            self.recorder.note(What::Started(program(&handle, &self.place)));
+            self.running.insert(handle.clone(), Life::Runs);
+            // News that it runs may get lost; that it ended may not.
+            if !self.dice.once_in(8) {
+                self.happened(&handle, Observation::Started);
+            }
+        }
+    }
+
+    fn end(&mut self, handle: &Handle, exit: Option<i32>) {
+        if self.running.remove(handle).is_some() {
+            self.recorder.note(What::Ended(program(handle, &self.place), exit));
+        }
+    }
+
+    fn is_known(&self, handle: &Handle) -> bool {
+        self.running.contains_key(handle) || self.place_of(handle).is_some()
+    }
+
+    fn place_of(&self, handle: &Handle) -> Option<(Reverse<i32>, Handle)> {
+        self.waiting.keys().find(|(_, waiting)| waiting == handle).cloned()
     }
 }
 
 impl Runtime for FakeRuntime {
     fn start(&self, launch: Launch) {
         let mut inner = self.0.lock();
-        if inner.live.contains_key(&launch.handle) {
-            inner.twice.push(launch.handle.clone());
+        if inner.fate.is_dead() || inner.is_known(&launch.handle) {
+            return;
         }
-        inner.live.entry(launch.handle.clone()).or_insert(Life::New);
         inner.left.insert(launch.handle.clone());
-        inner.ranks.insert(launch.handle.clone(), (launch.priority, launch.prefetch));
-        inner.started.push(launch.handle);
+        inner.waiting.insert((Reverse(launch.priority), launch.handle), launch.prefetch);
+        inner.fill();
     }
 
     fn recall(&self, handle: &Handle) {
         let mut inner = self.0.lock();
-        if inner.live.get(handle) == Some(&Life::New) {
-            inner.live.remove(handle);
+        if inner.fate.is_dead() {
+            return;
+        }
+        if let Some(place) = inner.place_of(handle)
+            && let Some(prefetch) = inner.waiting.remove(&place)
+        {
             inner.left.remove(handle);
-            let prefetch = inner.ranks.get(handle).map_or(0, |(_, prefetch)| *prefetch);
-            inner.returned.push((handle.clone(), prefetch));
+            inner.happened(handle, Observation::Returned { prefetch });
         }
     }
 
     fn stop(&self, handle: &Handle, _grace: Duration) {
-        if let Some(life) = self.0.lock().live.get_mut(handle) {
-            *life = Life::Stopping(*life == Life::Runs || *life == Life::Stopping(true));
+        let mut inner = self.0.lock();
+        if inner.fate.is_dead() {
+            return;
+        }
+        let until = Millis(inner.now.0 + GRACE);
+        if let Some(life) = inner.running.get_mut(handle)
+            && *life == Life::Runs
+        {
+            *life = Life::Stopping(until);
+        } else if let Some(place) = inner.place_of(handle) {
+            inner.waiting.remove(&place);
+            // Nothing of it ever ran.
+            let (cause, at) = (Cause::Stopped, inner.now);
+            let (containers, files) = (Vec::new(), Vec::new());
+            let ending = Ending { containers, cause, at, message: None, reason: None, files };
+            inner.happened(handle, Observation::Ended(ending));
         }
     }
 
     fn keep_logs(&self, handle: &Handle, _blobs: &dyn Blobs) -> Result<(), FilesError> {
-        self.0.lock().kept.insert(handle.clone());
+        let inner = self.0.lock();
+        if inner.left.contains(handle) && !inner.fate.is_dead() {
+            inner.recorder.note(What::Kept(program(handle, &inner.place)));
+        }
         Ok(())
     }
 
     fn remove(&self, handle: &Handle) -> Result<(), FilesError> {
         let mut inner = self.0.lock();
-        if inner.live.contains_key(handle) {
+        if inner.is_known(handle) {
             return Err(FilesError::Running);
         }
-        if inner.left.remove(handle) {
-            inner.removed.push(handle.clone());
+        if !inner.fate.is_dead() && inner.left.remove(handle) {
+            inner.recorder.note(What::Removed(program(handle, &inner.place)));
         }
         Ok(())
     }
 
     fn stored(&self) -> Result<Vec<Handle>, FilesError> {
-        let inner = self.0.lock();
-        Ok(inner.left.iter().cloned().collect())
+        Ok(self.0.lock().left.iter().cloned().collect())
     }
 }
 
 impl FakeRuntime {
-    /// Attempts that are alive.
-    pub fn live(&self) -> Vec<Handle> {
-        self.0.lock().live.keys().cloned().collect()
+    /// A machine on which nothing runs.
+    pub fn new(name: &str, recorder: Recorder, fate: Fate, dice: Dice) -> Self {
+        Self(Arc::new(Mutex::new(Inner {
+            place: format!("server/{name}"),
+            recorder,
+            fate,
+            dice,
+            running: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            facts: Vec::new(),
+            left: BTreeSet::new(),
+            now: Millis(0),
+        })))
     }
 
-    /// Attempts started since the last call, in order.
-    pub fn take_started(&self) -> Vec<Handle> {
-        std::mem::take(&mut self.0.lock().started)
+    /// True if nothing runs or waits.
+    pub fn is_idle(&self) -> bool {
+        let inner = self.0.lock();
+        inner.running.is_empty() && inner.waiting.is_empty() && inner.facts.is_empty()
     }
 
-    /// Attempts that were started while they were alive.
-    pub fn started_twice(&self) -> Vec<Handle> {
-        self.0.lock().twice.clone()
-    }
-
-    /// Attempts whose directory was removed since the last call, and whether their logs were kept before.
-    pub fn take_removed(&self) -> Vec<(Handle, bool)> {
+    /// Everything that runs is killed; whether anybody hears of it.
+    pub fn kill_all(&self, is_heard: bool) {
         let mut inner = self.0.lock();
-        let removed = std::mem::take(&mut inner.removed);
-        removed.into_iter().map(|handle| (handle.clone(), inner.kept.contains(&handle))).collect()
-    }
-
-    /// The server died, and every attempt with it.
-    pub fn die(&self) {
-        let mut inner = self.0.lock();
-        inner.live.clear();
-        inner.returned.clear();
-        inner.started.clear();
-    }
-
-    /// Some attempts move on; what is reported of it.
-    pub fn move_on(&self, dice: &mut Dice, now: Millis) -> Vec<Fact> {
-        let mut inner = self.0.lock();
-        let mut facts: Vec<Fact> = std::mem::take(&mut inner.returned)
-            .into_iter()
-            .map(|(handle, prefetch)| Fact { handle, at: now, what: Observation::Returned { prefetch } })
-            .collect();
-        let handles: Vec<_> = inner.live.iter().map(|(handle, life)| (handle.clone(), *life)).collect();
-        for (handle, life) in handles {
-            let fact = |what| Fact { handle: handle.clone(), at: now, what };
-            match life {
-                Life::New if dice.once_in(12) => {
-                    inner.live.remove(&handle);
-                    let transient = dice.once_in(2);
-                    let (reason, message) = ("CommandNotFound".to_owned(), "no such command".to_owned());
-                    facts.push(fact(Observation::StartFailed { reason, message, transient }));
-                }
-                Life::New if dice.once_in(2) && inner.running() < RUNNING && inner.is_next(&handle) => {
-                    inner.live.insert(handle.clone(), Life::Runs);
-                    // News that it runs may get lost; that it ended may not.
-                    if !dice.once_in(8) {
-                        facts.push(fact(Observation::Started));
-                    }
-                }
-                Life::Runs if dice.once_in(4) => {
-                    inner.live.remove(&handle);
-                    facts.push(fact(ended(dice, Cause::Itself, now)));
-                }
-                Life::Runs if dice.once_in(60) => {
-                    inner.live.remove(&handle);
-                    facts.push(fact(Observation::Lost {
-                        reason: EXECUTOR_LOST.to_owned(),
-                        message: "the executor is gone".to_owned(),
-                    }));
-                }
-                Life::Stopping(_) if dice.once_in(2) => {
-                    inner.live.remove(&handle);
-                    facts.push(fact(ended(dice, Cause::Stopped, now)));
-                }
-                Life::New | Life::Runs | Life::Stopping(_) => {}
-            }
+        let running: Vec<Handle> = inner.running.keys().cloned().collect();
+        let waiting: Vec<Handle> = std::mem::take(&mut inner.waiting).into_keys().map(|(_, it)| it).collect();
+        for handle in running.iter().chain(&waiting) {
+            inner.end(handle, None);
+            inner.happened(handle, lost());
         }
-        facts
+        if !is_heard {
+            inner.facts.clear();
+        }
+    }
+
+    /// Some programs move on. In a quiet world all of them end soon, and well.
+    pub fn move_on(&self, now: Millis, is_quiet: bool) {
+        let mut inner = self.0.lock();
+        inner.now = now;
+        let running: Vec<_> = inner.running.iter().map(|(handle, life)| (handle.clone(), *life)).collect();
+        for (handle, life) in running {
+            let ends = match life {
+                Life::Runs => inner.dice.once_in(if is_quiet { 3 } else { 8 }),
+                Life::Stopping(until) => now > until || inner.dice.once_in(3),
+            };
+            let (exit, what) = match life {
+                Life::Runs if !is_quiet && inner.dice.once_in(300) => (None, lost()),
+                Life::Runs if ends => ended(&mut inner.dice, Cause::Itself, now, is_quiet),
+                Life::Stopping(_) if ends => ended(&mut inner.dice, Cause::Stopped, now, is_quiet),
+                Life::Runs | Life::Stopping(_) => continue,
+            };
+            inner.end(&handle, exit);
+            inner.happened(&handle, what);
+        }
+        inner.fill();
+    }
+
+    /// What happened since.
+    pub fn take_facts(&self) -> Vec<Fact> {
+        std::mem::take(&mut self.0.lock().facts)
     }
 }
 
-fn ended(dice: &mut Dice, cause: Cause, now: Millis) -> Observation {
-    let cause = if cause == Cause::Itself && dice.once_in(10) { Cause::Timeout } else { cause };
+fn lost() -> Observation {
+    Observation::Lost { reason: EXECUTOR_LOST.to_owned(), message: "the executor is gone".to_owned() }
+}
+
+fn ended(dice: &mut Dice, cause: Cause, now: Millis, is_quiet: bool) -> (Option<i32>, Observation) {
+    let cause = if cause == Cause::Itself && !is_quiet && dice.once_in(10) { Cause::Timeout } else { cause };
+    let codes: &[i32] = if is_quiet { &[0] } else { &[0, 0, 0, 0, 1, 137] };
     let exit_code = match cause {
         Cause::Timeout | Cause::Stopped => 143,
-        Cause::Itself | Cause::LogFailed => [0, 0, 0, 0, 1, 137][usize::try_from(dice.below(6)).unwrap_or(0)],
+        Cause::Itself | Cause::LogFailed => dice.pick(codes).copied().unwrap_or(0),
     };
     let container = ContainerEnding {
         name: "addon".to_owned(),
@@ -205,12 +242,7 @@ fn ended(dice: &mut Dice, cause: Cause, now: Millis) -> Observation {
         killed_as_leftover: false,
         log_bytes: 1,
     };
-    Observation::Ended(Ending {
-        containers: vec![container],
-        cause,
-        at: now,
-        message: None,
-        reason: None,
-        files: vec![],
-    })
+    let ending =
+        Ending { containers: vec![container], cause, at: now, message: None, reason: None, files: vec![] };
+    (Some(exit_code), Observation::Ended(ending))
 }

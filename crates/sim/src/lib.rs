@@ -1,15 +1,17 @@
-//! The whole control plane in one seed: the real engine and core on a fake store, runtime and clock, with faults.
+//! The whole control plane in one seed: the real engine and core on a fake store, runtimes and clock, with faults; and a judge
+//! who reads what happened.
 //!
-//! Is: [`world::simulate`], [`workflows::simulate_workflows`], [`schedules::simulate`] and [`resources::simulate`], which play one seed and say what
-//! went wrong. Is not: a place for rules; it watches from outside, with its own and simpler idea of what must hold.
+//! Is: [`world::simulate`], which plays a seed and says which promises were broken in it, and [`judge`], which reads the history
+//! of a seed, or of real servers. Is not: a place for rules; the judge has its own and simpler idea of what must hold, and uses
+//! nothing of what it judges.
 
 mod dice;
+mod failing_log;
 mod fake_fleet;
 mod fake_runtime;
-pub mod fleet;
 pub mod judge;
+mod recorder;
 pub mod resources;
 pub mod schedules;
-mod watchers;
 pub mod workflows;
 pub mod world;

@@ -1,41 +1,36 @@
-//! Seeds in which everything must hold, and seeds in which a missing rule must be noticed.
+//! Seeds in which every promise must hold, and seeds in which a missing rule must be noticed.
 
-use muster_sim::world::simulate;
+use muster_sim::world::{Played, simulate};
 use muster_tasks::settings::Rule;
 
 /// Seeds that every run plays. `MUSTER_SIM_SEEDS` plays more, `MUSTER_SIM_SEED` one.
-const SEEDS: u64 = 500;
+const SEEDS: u64 = 200;
 /// Seeds within which a missing rule must be noticed.
-const SEEDS_TO_NOTICE: u64 = 60;
+const SEEDS_TO_NOTICE: u64 = 100;
 
 fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-fn play(seed: u64, without: Option<Rule>) -> Result<muster_sim::world::Played, String> {
+fn play(seed: u64, without: Option<Rule>) -> Result<Played, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     runtime.block_on(simulate(seed, without))
 }
 
-/// Plays a seed to its end; how many attempts were preempted, and how many members the engine handed on.
-fn play_whole(seed: u64) -> Result<[u32; 2], String> {
-    let again = |wrong| format!("seed {seed}: {wrong}\nplay it again with MUSTER_SIM_SEED={seed}");
-    let played = play(seed, None).map_err(again)?;
-    if played.tasks < 200 || played.faults < 20 {
-        return Err(again(format!("it played too little: {played:?}")));
-    }
-    Ok([played.preempted, played.handed_on])
+fn play_whole(seed: u64) -> Result<Played, String> {
+    play(seed, None)
+        .map_err(|wrong| format!("seed {seed}: {wrong}\nplay it again with MUSTER_SIM_SEED={seed}"))
 }
 
 #[test]
-fn every_seed_keeps_every_rule() {
+fn every_seed_keeps_every_promise() {
     let seeds: Vec<u64> = match number("MUSTER_SIM_SEED") {
         Some(seed) => vec![seed],
         None => (0..number("MUSTER_SIM_SEEDS").unwrap_or(SEEDS)).collect(),
     };
     // Half of the seeds on each of two cores.
     let (one, other) = seeds.split_at(seeds.len() / 2);
-    let played: Result<Vec<[u32; 2]>, String> = std::thread::scope(|scope| {
+    let played: Result<Vec<Played>, String> = std::thread::scope(|scope| {
         let halves = [one, other].map(|half| {
             scope.spawn(move || half.iter().map(|seed| play_whole(*seed)).collect::<Result<Vec<_>, String>>())
         });
@@ -43,9 +38,12 @@ fn every_seed_keeps_every_rule() {
         halves.collect::<Result<Vec<_>, String>>().map(|halves| halves.concat())
     });
     let played = played.unwrap_or_else(|wrong| panic!("{wrong}"));
-    let is_enough = |counted: usize| seeds.len() < 100 || played.iter().any(|seed| seed[counted] > 0);
-    assert!(is_enough(0), "no seed preempted anything");
-    assert!(is_enough(1), "no member of a pipeline was submitted with the end of the one before it");
+    let sum = |what: fn(&Played) -> u32| played.iter().map(|played| u64::from(what(played))).sum::<u64>();
+    let count = seeds.len() as u64;
+    assert!(count < 50 || sum(|it| it.tasks) > 60 * count, "too few tasks were made");
+    assert!(count < 50 || sum(|it| it.faults) > 15 * count, "too little went wrong");
+    assert!(count < 50 || sum(|it| it.preempted) > 0, "no seed preempted anything");
+    assert!(count < 50 || sum(|it| it.runs) > count, "schedules made too few runs");
 }
 
 #[test]

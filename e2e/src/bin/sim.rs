@@ -9,13 +9,17 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
-use muster_sim::world::{Played, simulate};
+use muster_sim::judge::history::to_lines;
+use muster_sim::world::{Played, Rule, record, simulate};
 
-const USAGE: &str = "usage: cargo xtask sim [--seeds N] [--from S] [--seed S]
+const USAGE: &str =
+    "usage: cargo xtask sim [--seeds N] [--from S] [--seed S] [--without RULE] [--history FILE]
 
   --seeds N  play so many seeds (default 10000)
   --from S   begin with this one (default 0)
-  --seed S   play one seed and show what happened in it";
+  --seed S   play one seed and show what happened in it
+  --without RULE   leave out a rule of the queue, such as Order or Unique, to see that it is noticed
+  --history FILE   write the history of the one seed, a line of JSON per entry";
 const SEEDS: u64 = 10_000;
 /// Seeds between two lines of progress where nobody watches.
 const SELDOM: u64 = 1_000;
@@ -34,17 +38,21 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether every seed kept every rule.
+/// Whether every seed kept every promise.
 fn run(arguments: &[String]) -> anyhow::Result<bool> {
-    let wanted = Wanted::parse(arguments)?;
+    let Some(wanted) = Wanted::parse(arguments)? else {
+        println!("{USAGE}");
+        return Ok(true);
+    };
     let started = Instant::now();
-    let played = match wanted {
-        Wanted::Help => {
-            println!("{USAGE}");
-            return Ok(true);
-        }
-        Wanted::One(seed) => play(seed).map(|played| vec![(seed, played)]),
-        Wanted::Many { from, count } => play_many(from, count),
+    if let (Some(file), Seeds::One(seed)) = (&wanted.history, &wanted.seeds) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+        let history = runtime.block_on(record(*seed, wanted.without)).map_err(anyhow::Error::msg)?;
+        std::fs::write(file, to_lines(&history)?).with_context(|| format!("cannot write {file}"))?;
+    }
+    let played = match wanted.seeds {
+        Seeds::One(seed) => play(seed, wanted.without).map(|played| vec![(seed, played)]),
+        Seeds::Many { from, count } => play_many(from, count, wanted.without),
     };
     match played {
         Ok(all) => {
@@ -52,9 +60,10 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
             let (tasks, faults): (u64, u64) = (sum(|played| played.tasks), sum(|played| played.faults));
             let (attempts, preempted): (u64, u64) =
                 (sum(|played| played.attempts), sum(|played| played.preempted));
+            let entries: u64 = sum(|played| played.entries);
             println!(
-                "{} seed(s) kept every rule: {tasks} tasks, {attempts} attempts, {preempted} preempted, {faults} faults, \
-                 in {:.1} s",
+                "{} seed(s) kept every promise: {tasks} tasks, {attempts} attempts, {preempted} preempted, {faults} faults, \
+                 {entries} entries judged, in {:.1} s",
                 all.len(),
                 started.elapsed().as_secs_f64()
             );
@@ -69,42 +78,56 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
 
 /// What was asked for.
 #[derive(Debug, PartialEq, Eq)]
-enum Wanted {
-    Help,
+struct Wanted {
+    seeds: Seeds,
+    without: Option<Rule>,
+    history: Option<String>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Seeds {
     One(u64),
     Many { from: u64, count: u64 },
 }
 
 impl Wanted {
-    fn parse(arguments: &[String]) -> anyhow::Result<Self> {
+    /// `None` if help was asked for.
+    fn parse(arguments: &[String]) -> anyhow::Result<Option<Self>> {
         let (mut from, mut count, mut one) = (0, SEEDS, None);
+        let (mut without, mut history) = (None, None);
         let mut rest = arguments.iter();
         while let Some(flag) = rest.next() {
             if matches!(flag.as_str(), "-h" | "--help" | "help") {
-                return Ok(Self::Help);
+                return Ok(None);
             }
-            let value = rest.next().with_context(|| format!("{flag} needs a number\n{USAGE}"))?;
-            let value = value.parse().with_context(|| format!("`{value}` is not a number\n{USAGE}"))?;
+            let value = rest.next().with_context(|| format!("{flag} needs a value\n{USAGE}"))?;
+            let number = || value.parse().with_context(|| format!("`{value}` is not a number\n{USAGE}"));
             match flag.as_str() {
-                "--seeds" => count = value,
-                "--from" => from = value,
-                "--seed" => one = Some(value),
+                "--seeds" => count = number()?,
+                "--from" => from = number()?,
+                "--seed" => one = Some(number()?),
+                "--without" => {
+                    let rule = Rule::ALL.into_iter().find(|rule| format!("{rule:?}") == *value);
+                    without = Some(rule.with_context(|| format!("there is no rule `{value}`\n{USAGE}"))?);
+                }
+                "--history" => history = Some(value.clone()),
                 other => bail!("there is no flag `{other}`\n{USAGE}"),
             }
         }
-        Ok(one.map_or(Self::Many { from, count }, Self::One))
+        let seeds = one.map_or(Seeds::Many { from, count }, Seeds::One);
+        Ok(Some(Self { seeds, without, history }))
     }
 }
 
 /// Plays a seed; says how to play it again if something was wrong.
-fn play(seed: u64) -> Result<Played, String> {
+fn play(seed: u64, without: Option<Rule>) -> Result<Played, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|error| error.to_string())?;
     let again = |wrong| format!("seed {seed}: {wrong}\nplay it again with: cargo xtask sim --seed {seed}");
-    runtime.block_on(simulate(seed, None)).map_err(again)
+    runtime.block_on(simulate(seed, without)).map_err(again)
 }
 
 /// Plays many on all cores until one goes wrong.
-fn play_many(from: u64, count: u64) -> Result<Vec<(u64, Played)>, String> {
+fn play_many(from: u64, count: u64, without: Option<Rule>) -> Result<Vec<(u64, Played)>, String> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let (next, failed) = (AtomicU64::new(0), AtomicBool::new(false));
     let done = Mutex::new(Vec::new());
@@ -116,7 +139,10 @@ fn play_many(from: u64, count: u64) -> Result<Vec<(u64, Played)>, String> {
                 break;
             }
             let seed = from + number;
-            let played = play(seed).inspect_err(|_| failed.store(true, Ordering::Relaxed))?;
+            let played = play(seed, without).map_err(|wrong| {
+                failed.store(true, Ordering::Relaxed);
+                format!("after {} seeds, {wrong}", number + 1)
+            })?;
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
             done.push((seed, played));
             show_progress(done.len() as u64, count, terminal);
@@ -143,21 +169,23 @@ fn show_progress(done: u64, count: u64, terminal: bool) {
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> anyhow::Result<Wanted> {
+    fn parsed(line: &str) -> anyhow::Result<Option<Wanted>> {
         Wanted::parse(&line.split_whitespace().map(String::from).collect::<Vec<_>>())
     }
 
     #[test]
     fn many_seeds_are_played_unless_one_is_named() {
-        assert_eq!(parsed("").unwrap(), Wanted::Many { from: 0, count: SEEDS });
-        assert_eq!(parsed("--seeds 7 --from 3").unwrap(), Wanted::Many { from: 3, count: 7 });
-        assert_eq!(parsed("--seeds 7 --seed 5").unwrap(), Wanted::One(5));
-        assert_eq!(parsed("--help").unwrap(), Wanted::Help);
+        let seeds = |line: &str| parsed(line).unwrap().unwrap().seeds;
+        assert_eq!(seeds(""), Seeds::Many { from: 0, count: SEEDS });
+        assert_eq!(seeds("--seeds 7 --from 3"), Seeds::Many { from: 3, count: 7 });
+        assert_eq!(seeds("--seeds 7 --seed 5"), Seeds::One(5));
+        assert_eq!(parsed("--help").unwrap(), None);
+        assert_eq!(parsed("--without Unique").unwrap().unwrap().without, Some(Rule::Unique));
     }
 
     #[test]
     fn flags_that_make_no_sense_are_refused_with_the_usage() {
-        for line in ["--seeds", "--seeds x", "--frob 3"] {
+        for line in ["--seeds", "--seeds x", "--frob 3", "--without Sense"] {
             let error = format!("{:#}", parsed(line).unwrap_err());
             assert!(error.contains("usage: cargo xtask sim"), "{line}: {error}");
         }
@@ -165,7 +193,7 @@ mod tests {
 
     #[test]
     fn each_seed_is_played_once() {
-        let mut seeds: Vec<u64> = play_many(10, 4).unwrap().into_iter().map(|(seed, _)| seed).collect();
+        let mut seeds: Vec<u64> = play_many(10, 4, None).unwrap().into_iter().map(|(seed, _)| seed).collect();
         seeds.sort_unstable();
         assert_eq!(seeds, [10, 11, 12, 13]);
     }

@@ -30,7 +30,9 @@ impl Statement for GroupsCountTruly {
             && task.metadata.deletion_timestamp.is_none()
             && group["metadata"]["uid"] == owner.uid.as_str();
         let state = group["status"]["state"].as_str().unwrap_or("Created");
-        if is_wanted && !is_over(state) && !task.status.expired {
+        // A time that the user set for how it ended is an answer to that.
+        let is_own_time = task.is_over() && task.spec.ttl.contains_key(&task.state().to_lowercase());
+        if is_wanted && !is_over(state) && !task.status.expired && !is_own_time {
             broken.push(format!("{name} ({}) went while its group {} was {state}", task.state(), owner.name));
         }
     }

@@ -47,6 +47,8 @@ pub enum What {
     Room(Room),
     /// From here on nobody asks for anything, and nothing goes wrong.
     Quiet,
+    /// How much went wrong in all.
+    Faults(u32),
 }
 
 /// A committed change.

@@ -9,7 +9,7 @@ use super::history::What;
 use super::{Moment, Statement};
 
 const GROUP: &str = ".resources.muster.dev";
-const ADAPTER: &str = "muster.dev/adapter";
+const ADAPTER: &str = "resources.muster.dev/adapter";
 
 #[derive(Default)]
 pub struct ManagedResources {
@@ -111,7 +111,7 @@ mod tests {
         let mut story = Story::new();
         for name in ["a", "b"] {
             story.write(&json!({"metadata": {
-                "name": name, "uid": name, "namespace": "d", "labels": {"muster.dev/adapter": "x"},
+                "name": name, "uid": name, "namespace": "d", "labels": {"resources.muster.dev/adapter": "x"},
                 "ownerReferences": [{"kind": "Cluster", "name": "c", "uid": "c"}],
             }}));
         }

@@ -5,6 +5,7 @@
 //! bound, so that a finding is always one.
 
 pub mod history;
+pub mod known;
 mod present;
 mod task;
 

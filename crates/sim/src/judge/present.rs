@@ -45,10 +45,14 @@ pub struct Present {
     pub room: Option<Room>,
     /// Robots that cannot be reached.
     pub cut_off: BTreeSet<String>,
+    /// Servers that lead, or believe so, and since when.
+    leaders: BTreeMap<String, i64>,
     /// Somebody leads since then.
     pub led_since: Option<i64>,
     /// Nothing that is due may be late from here on, if somebody leads.
     pub calm_from: i64,
+    /// The clock on the wall jumped: a server that is started since has another time.
+    pub has_jumped: bool,
     /// Since when all is quiet.
     pub quiet_since: Option<i64>,
     /// When something last changed that concerns a subject.
@@ -80,14 +84,22 @@ impl Present {
                 self.programs.remove(program);
                 self.touch(&program.task);
             }
-            What::Server(_, Standing::Leads) => self.led_since = Some(self.at),
-            What::Server(_, Standing::Paused | Standing::Crashed) => self.led_since = None,
+            What::Server(name, standing) => {
+                match standing {
+                    Standing::Leads => drop(self.leaders.insert(name.clone(), self.at)),
+                    Standing::Paused | Standing::Crashed => drop(self.leaders.remove(name)),
+                }
+                self.led_since = self.leaders.values().max().copied();
+            }
             What::Link(robot, connected) => self.take_link(robot, *connected),
-            What::ClockJumped(_) => self.calm_from = self.calm_from.max(self.at + JUMP_PAUSE),
+            What::ClockJumped(_) => {
+                self.has_jumped = true;
+                self.calm_from = self.calm_from.max(self.at + JUMP_PAUSE);
+            }
             What::StoreRefused => self.calm_from = self.calm_from.max(self.at + REFUSED_PAUSE),
             What::Room(room) => self.room = Some(*room),
             What::Quiet => self.quiet_since = Some(self.at),
-            What::Kept(_) | What::Removed(_) | What::Delivered(_) | What::Asked(_) => {}
+            What::Kept(_) | What::Removed(_) | What::Delivered(_) | What::Asked(_) | What::Faults(_) => {}
         }
         None
     }
@@ -113,11 +125,18 @@ impl Present {
             if before.is_queued() {
                 task.queued_at = before.queued_at;
             }
-            if before.status.attempt == task.status.attempt {
+            let same = before.status.attempt == task.status.attempt
+                && before.status.prefetched == task.status.prefetched;
+            // One that waited at its executor was chosen when it was handed over.
+            if same || before.status.prefetched && task.status.attempt == 1 {
                 (task.attempt_at, task.attempt_rank) = (before.attempt_at, before.attempt_rank);
             }
             task.unwanted_at = before.unwanted_at;
         }
+        task.rest_over_at = match (&before, task.rest()) {
+            (Some(before), rest) if before.rest() == rest => before.rest_over_at,
+            (_, rest) => self.at + rest,
+        };
         if task.is_unwanted() {
             task.unwanted_at.get_or_insert(self.at);
         }
@@ -132,7 +151,9 @@ impl Present {
             self.open.remove(&uid);
         }
         let changed = before.as_ref().is_none_or(|before| before.state() != task.state() || task.gone);
-        let is_new_attempt = before.as_ref().is_none_or(|it| it.status.attempt != task.status.attempt);
+        let is_new_attempt = before.as_ref().is_none_or(|it| {
+            it.status.attempt != task.status.attempt || it.status.prefetched != task.status.prefetched
+        });
         self.tasks.insert(uid.clone(), task);
         if changed {
             self.touch(&uid);

@@ -4,7 +4,7 @@
 //! keeps it back. Where somebody did not lead all that time, there is no promise.
 
 use super::present::Present;
-use super::task::{Task, millis};
+use super::task::Task;
 use super::{Moment, PATIENCE, Statement};
 
 /// Times of rests are whole seconds.
@@ -53,8 +53,9 @@ fn fits_instead(present: &Present, waiting: &Task, started: &Task) -> bool {
 /// Nothing but room and order kept it back, for long enough.
 fn is_placeable(present: &Present, task: &Task) -> bool {
     let long_ago = present.at - PATIENCE;
-    let rests = task.status.rest_until.as_deref().and_then(millis);
-    let rested = rests.is_none_or(|until| until + SECOND + PATIENCE < present.wall);
+    // A server that was started after the clock jumped has another idea of when a rest is over.
+    let rested = task.status.rest_until.is_none()
+        || !present.has_jumped && task.rest_over_at + SECOND + PATIENCE < present.at;
     let is_alone = || {
         present.open().all(|other| {
             other.metadata.uid == task.metadata.uid
@@ -67,6 +68,7 @@ fn is_placeable(present: &Present, task: &Task) -> bool {
     };
     let isolated_fits = !task.spec.policy.isolated || task.runtime() == "process";
     task.is_queued()
+        && !task.status.prefetched
         && !task.is_unwanted()
         && task.queued_at < long_ago
         && present.subject_rests_since(task) < long_ago

@@ -20,6 +20,9 @@ pub struct Task {
     /// The highest effective priority it had when its attempt was committed.
     #[serde(skip)]
     pub attempt_rank: i64,
+    /// When its rest is over, by the steady clock.
+    #[serde(skip)]
+    pub rest_over_at: i64,
     /// When somebody asked for its end: canceled, deleted, or its time was over.
     #[serde(skip)]
     pub unwanted_at: Option<i64>,
@@ -68,6 +71,7 @@ pub struct Spec {
     pub reschedule: Option<Tries>,
     pub affinity: Option<serde::de::IgnoredAny>,
     pub constraints: Vec<serde::de::IgnoredAny>,
+    pub ttl: BTreeMap<String, serde::de::IgnoredAny>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -113,13 +117,13 @@ pub struct Status {
     pub state: Option<String>,
     pub attempt: u32,
     pub attempts: Vec<Attempt>,
+    pub state_since: Option<String>,
     pub rest_until: Option<String>,
     pub stopping: Option<String>,
+    pub prefetched: bool,
     pub original: Option<u32>,
     pub expired: bool,
     pub released: Option<String>,
-    pub retries: u64,
-    pub events: Vec<Record>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -130,13 +134,6 @@ pub struct Attempt {
     pub finished_at: Option<String>,
     pub exit_code: Option<i32>,
     pub reason: String,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub struct Record {
-    pub kind: String,
-    pub count: u32,
 }
 
 /// States in which a task waits for its turn.
@@ -199,9 +196,13 @@ impl Task {
         (!sort.is_empty()).then_some((self.metadata.namespace.as_str(), subject, sort.as_str()))
     }
 
-    /// How often a record says that something happened.
-    pub fn recorded(&self, kind: &str) -> u32 {
-        self.status.events.iter().filter(|record| record.kind == kind).map(|record| record.count).sum()
+    /// How long it is to rest, in milliseconds.
+    pub fn rest(&self) -> i64 {
+        let time = |time: &Option<String>| time.as_deref().and_then(millis);
+        match (time(&self.status.state_since), time(&self.status.rest_until)) {
+            (Some(since), Some(until)) => until - since,
+            _ => 0,
+        }
     }
 
     /// The attempt with a number, if it is still listed.

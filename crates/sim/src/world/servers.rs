@@ -1,0 +1,340 @@
+//! Servers of one store: which of them leads, and what it runs.
+//!
+//! A server alone has no lease. Of several, the holder of the lease leads, behind its fence; another one takes the lease when it
+//! saw it unchanged for its whole time and a grace. What a former leader runs as processes is ended by its shepherd when the
+//! lease was not renewed for its time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use muster_engine::engine::{Engine, Outside};
+use muster_engine::files::{Files, Keeper};
+use muster_engine::fleet::Robots as Phases;
+use muster_engine::resources::{Resources, Settings as ResourceSettings};
+use muster_engine::runtimes::Runtimes;
+use muster_engine::schedules::Schedules;
+use muster_engine::settings::{Mint, Prefetch, Robots, Settings};
+use muster_engine::workflows::Workflows;
+use muster_fleet::liveness;
+use muster_ports::clock::{Clock, ManualClock, Millis};
+use muster_ports::runtime::Runtime;
+use muster_ports::store::{Fence, Lease, LeaseView, Store, WatchError};
+use muster_ports::telemetry::Telemetry;
+use muster_ports::traces::Tracer;
+use muster_tasks::capacity::Capacity;
+use muster_tasks::reap::ReapSettings;
+use muster_tasks::settings::Settings as QueueSettings;
+
+use super::World;
+use super::robots::OFFLINE_AFTER;
+use crate::fake_runtime::{FakeRuntime, MEMORY, SLOTS};
+use crate::judge::history::{Standing, What};
+
+/// What is led.
+const ROLE: &str = "engine";
+/// How long a lease holds, in milliseconds.
+const LEASE: i64 = 6_000;
+/// How long others wait after that.
+const GRACE: i64 = 2_000;
+/// Seconds that a task waits before it preempts, and that its victim rests: short, so that it happens.
+const PREEMPT_SECONDS: i64 = 4;
+
+/// A server and its machine.
+pub struct Server {
+    /// Its name.
+    pub name: String,
+    /// Where its processes run.
+    pub machine: FakeRuntime,
+    /// Its time, which is steady from its start on.
+    clock: ManualClock,
+    /// What it does, if it leads.
+    pub loops: Option<Loops>,
+    /// It stands still until then, by the steady clock.
+    paused_until: Option<i64>,
+    /// The lease as it was last seen, and when.
+    seen: Option<(Option<LeaseView>, i64)>,
+    /// How often it was started; no two processes have the same name.
+    starts: u32,
+}
+
+/// What a leader does.
+pub struct Loops {
+    /// Tasks.
+    pub engine: Engine,
+    workflows: Workflows,
+    schedules: Schedules,
+    resources: Resources,
+    phases: Phases,
+    lease: Option<(Lease, Fence)>,
+    renewed_at: i64,
+    due: Option<Millis>,
+}
+
+impl Server {
+    /// A server that does nothing yet.
+    pub fn new(name: String, machine: FakeRuntime, clock: ManualClock) -> Self {
+        Self { name, machine, clock, loops: None, paused_until: None, seen: None, starts: 0 }
+    }
+}
+
+/// What became of a step.
+enum Outcome {
+    Went(Option<Millis>),
+    /// The fence fell.
+    Fell,
+}
+
+impl World {
+    /// The server that leads and does not stand still.
+    pub(super) fn leader(&self) -> Option<usize> {
+        self.servers.iter().position(|server| server.loops.is_some() && server.paused_until.is_none())
+    }
+
+    /// In how many milliseconds whoever leads wants to look again.
+    pub(super) fn due(&self) -> Option<i64> {
+        let server = &self.servers[self.leader()?];
+        Some(server.loops.as_ref()?.due?.0 - server.clock.now().0)
+    }
+
+    /// The time of a server that answers users.
+    pub(super) fn now(&self) -> Millis {
+        self.servers[self.leader().unwrap_or(0)].clock.now()
+    }
+
+    /// A server is killed, and what it runs with it; it is started again at once.
+    pub(super) fn crash_one(&mut self) -> Result<(), String> {
+        let number = usize::try_from(self.dice.below(self.servers.len() as u64)).unwrap_or(0);
+        if self.servers.len() == 1 {
+            return self.power_failure();
+        }
+        self.stop_server(number, Standing::Crashed);
+        Ok(())
+    }
+
+    /// What a server did is gone, with what it ran.
+    pub(super) fn stop_server(&mut self, number: usize, how: Standing) {
+        let was_leader = self.leader() == Some(number);
+        let server = &mut self.servers[number];
+        let led = server.loops.take().is_some();
+        server.machine.kill_all(false);
+        server.clock = self.clock.restarted();
+        server.paused_until = None;
+        server.seen = None;
+        if led {
+            self.recorder.note(What::Server(server.name.clone(), how));
+        }
+        if was_leader {
+            self.underway.clear();
+        }
+    }
+
+    /// The leader stands still for a while; its processes and its shepherd do not.
+    pub(super) fn pause_leader(&mut self) {
+        let until = self.recorder.at() + i64::try_from(self.dice.below(40_000)).unwrap_or(0);
+        if let Some(leader) = self.leader() {
+            let server = &mut self.servers[leader];
+            server.paused_until = Some(until);
+            self.recorder.note(What::Server(server.name.clone(), Standing::Paused));
+        }
+    }
+
+    /// Leases are renewed, run out, and are taken.
+    pub(super) async fn lead(&mut self) -> Result<(), String> {
+        let at = self.recorder.at();
+        for number in 0..self.servers.len() {
+            let server = &mut self.servers[number];
+            if server.paused_until.is_some_and(|until| until <= at) {
+                server.paused_until = None;
+                if server.loops.is_some() {
+                    self.recorder.note(What::Server(server.name.clone(), Standing::Leads));
+                }
+            }
+            let renewed_at = server.loops.as_ref().map(|loops| loops.renewed_at);
+            let has_lease = server.loops.as_ref().is_some_and(|loops| loops.lease.is_some());
+            // The shepherd does not stand still with its server.
+            if has_lease && renewed_at.is_some_and(|renewed| at - renewed >= LEASE) {
+                server.machine.kill_all(true);
+            }
+            if server.paused_until.is_some() {
+                continue;
+            }
+            if server.loops.is_some() {
+                self.renew(number).await?;
+            } else {
+                self.campaign(number).await?;
+            }
+        }
+        self.notice_fate()
+    }
+
+    async fn renew(&mut self, number: usize) -> Result<(), String> {
+        let (at, now) = (self.recorder.at(), self.servers[number].clock.now());
+        let store = self.store.clone();
+        let Some(loops) = &mut self.servers[number].loops else { return Ok(()) };
+        let Some((lease, _)) = &mut loops.lease else { return Ok(()) };
+        if at - loops.renewed_at < LEASE / 3 {
+            return Ok(());
+        }
+        match lease.renew(&store, Duration::from_millis(LEASE.unsigned_abs()), now).await {
+            Ok(renewed) => {
+                *lease = renewed;
+                loops.renewed_at = at;
+            }
+            Err(_) if at - loops.renewed_at < LEASE && !self.fate.is_dead() => {}
+            Err(_) => self.stop_server(number, Standing::Crashed),
+        }
+        Ok(())
+    }
+
+    /// Takes the lease if it is free or was not renewed in its time; a server alone needs none.
+    async fn campaign(&mut self, number: usize) -> Result<(), String> {
+        if self.servers.len() == 1 {
+            return self.open(number, None);
+        }
+        let (at, now) = (self.recorder.at(), self.servers[number].clock.now());
+        let view = Lease::look(&self.store, ROLE);
+        let server = &mut self.servers[number];
+        let since = match &server.seen {
+            Some((known, since)) if *known == view => *since,
+            _ => at,
+        };
+        server.seen = Some((view.clone(), since));
+        let is_free = view.as_ref().is_none_or(|view| view.holder.is_none());
+        if !is_free && at - since < LEASE + GRACE {
+            return Ok(());
+        }
+        server.starts += 1;
+        let holder = format!("{}-{}", server.name, server.starts);
+        let ttl = Duration::from_millis(LEASE.unsigned_abs());
+        match Lease::take_over(&self.store, ROLE, &holder, ttl, now, view.as_ref()).await {
+            Ok(lease) => self.open(number, Some(lease)),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// A server begins to lead.
+    fn open(&mut self, number: usize, lease: Option<Lease>) -> Result<(), String> {
+        let lease = lease.map(|lease| {
+            let fence = lease.fence();
+            (lease, fence)
+        });
+        let store = match &lease {
+            Some((_, fence)) => self.store.fenced(fence.clone()),
+            None => self.store.clone(),
+        };
+        self.fleet.forget_bridge();
+        self.underway.clear();
+        let words = |error: WatchError| error.to_string();
+        let clock: Arc<dyn Clock> = Arc::new(self.servers[number].clock.clone());
+        let judged = liveness::Settings { offline_after: OFFLINE_AFTER, approve: true, max_robots: None };
+        let loops = Loops {
+            engine: self.open_engine(number, store.clone()).map_err(words)?,
+            workflows: Workflows::new(store.clone(), clock.clone()).map_err(words)?,
+            schedules: Schedules::new(store.clone(), clock.clone()).map_err(words)?,
+            resources: Resources::new(store.clone(), clock.clone(), None, ResourceSettings::default())
+                .map_err(words)?,
+            phases: Phases::new(store, clock, judged).map_err(words)?,
+            lease,
+            renewed_at: self.recorder.at(),
+            due: None,
+        };
+        let server = &mut self.servers[number];
+        server.loops = Some(loops);
+        self.recorder.note(What::Server(server.name.clone(), Standing::Leads));
+        Ok(())
+    }
+
+    fn open_engine(&self, number: usize, store: Store) -> Result<Engine, WatchError> {
+        let settings = Settings {
+            queue: QueueSettings {
+                without: self.without,
+                preempt_delay: PREEMPT_SECONDS,
+                preempt_rest: PREEMPT_SECONDS,
+                ..QueueSettings::default()
+            },
+            reap: ReapSettings { succeeded: 600, failed: 300, keep_failed: 60, ..ReapSettings::default() },
+            pods: None,
+            robots: Some(Robots::default()),
+            processes: Capacity {
+                slots: u32::try_from(SLOTS).unwrap_or(u32::MAX),
+                cpu_millis: None,
+                memory: Some(MEMORY),
+            },
+            prefetch: Prefetch::Fixed(self.ahead),
+            only_since: None,
+            url: "http://127.0.0.1".into(),
+            work_root: "/work".into(),
+            base_env: Vec::new(),
+            kill_timeout: Duration::from_secs(1),
+            mint: Mint::worthless(),
+        };
+        let machine: Arc<dyn Runtime> = Arc::new(self.servers[number].machine.clone());
+        let fleet: Arc<dyn Runtime> = Arc::new(self.fleet.clone());
+        let runtime: Arc<dyn Runtime> = Arc::new(Runtimes::new(machine, None, Some(fleet)));
+        let files = Files::Inline(Keeper::new(runtime.clone(), self.blobs.clone()));
+        let outside = Outside {
+            store,
+            runtime,
+            blobs: self.blobs.clone(),
+            clock: Arc::new(self.servers[number].clock.clone()),
+            telemetry: Telemetry::default(),
+            tracer: Tracer::default(),
+        };
+        Engine::new(settings, outside, files)
+    }
+
+    /// Whoever leads looks at everything once; not each of its loops every time.
+    pub(super) async fn step(&mut self) -> Result<(), String> {
+        self.beat_hearts().await?;
+        let Some(leader) = self.leader() else { return Ok(()) };
+        let turns =
+            [true, !self.dice.once_in(3), self.dice.once_in(2), self.dice.once_in(2), self.dice.once_in(2)];
+        let Some(mut loops) = self.servers[leader].loops.take() else { return Ok(()) };
+        let outcome = loops.step(turns).await;
+        self.servers[leader].loops = Some(loops);
+        match outcome? {
+            Outcome::Went(due) => {
+                if let Some(loops) = &mut self.servers[leader].loops {
+                    loops.due = due;
+                }
+            }
+            Outcome::Fell => self.stop_server(leader, Standing::Crashed),
+        }
+        self.notice_fate()
+    }
+}
+
+impl Loops {
+    async fn step(&mut self, turns: [bool; 5]) -> Result<Outcome, String> {
+        let fence = self.lease.as_ref().map(|(_, fence)| fence.clone());
+        let all = async {
+            let [engine, workflows, schedules, resources, phases] = turns;
+            let mut due: Option<Millis> = None;
+            let mut add = |next: Option<Millis>| due = due.into_iter().chain(next).min();
+            if phases {
+                add(self.phases.step().await?);
+            }
+            if engine {
+                add(self.engine.step().await?);
+            }
+            if workflows {
+                add(self.workflows.step().await?);
+            }
+            if schedules {
+                add(self.schedules.step().await?);
+            }
+            if resources {
+                add(self.resources.step().await?);
+            }
+            Ok::<_, WatchError>(due)
+        };
+        let Some(fence) = fence else {
+            return all.await.map(Outcome::Went).map_err(|error| error.to_string());
+        };
+        tokio::select! {
+            biased;
+            due = all => due.map(Outcome::Went).map_err(|error| error.to_string()),
+            () = fence.fallen() => Ok(Outcome::Fell),
+        }
+    }
+}

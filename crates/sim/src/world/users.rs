@@ -1,0 +1,391 @@
+//! What users ask for, and how they change their minds.
+
+use muster_ports::clock::Clock as _;
+use muster_ports::store::{Batch, Draft, Key, Precondition, ResourceName, Write};
+use muster_types::application::ApplicationSpec;
+use muster_types::{Job, Object, Schedule, Task, TaskGroup, TaskKind};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::World;
+use crate::fake_runtime::MEMORY;
+use crate::judge::history::{Request, What};
+
+/// Where everything is.
+const NAMESPACE: &str = "d";
+/// Tasks that users ask for in one seed.
+const TASKS: u64 = 60;
+/// Applications that tasks are about.
+const SUBJECTS: u64 = 4;
+const GROUPS: u64 = 5;
+const JOBS: u64 = 2;
+const SCHEDULES: u64 = 3;
+
+/// How much was asked for.
+#[derive(Debug, Default)]
+pub struct Users {
+    tasks: u64,
+    groups: u64,
+    jobs: u64,
+    schedules: u64,
+}
+
+impl World {
+    pub(super) async fn declare_kinds(&mut self) -> Result<(), String> {
+        let kinds =
+            [("discover", json!([])), ("analyze", json!(["discover"])), ("report", json!(["analyze"]))];
+        for (name, dependencies) in kinds {
+            let kind = self.object("TaskKind", name, 0, json!({"dependencies": dependencies}));
+            self.create::<TaskKind>("taskkinds", kind).await?;
+        }
+        for number in 0..SUBJECTS {
+            let application = self.object("Application", &format!("a{number}"), 0x100 + number, json!({}));
+            self.create::<Object<ApplicationSpec>>("applications", application).await?;
+        }
+        Ok(())
+    }
+
+    /// An object as the API makes it.
+    fn object(&self, kind: &str, name: &str, uid: u64, spec: Value) -> Value {
+        // Schedules follow the clock on the wall.
+        let made = if kind == "Schedule" { self.clock.wall() } else { self.now() };
+        json!({
+            "apiVersion": "muster.dev/v1alpha1",
+            "kind": kind,
+            "metadata": {
+                "name": name,
+                "namespace": NAMESPACE,
+                "uid": format!("00000000-0000-7000-8000-{uid:012x}"),
+                "generation": 1,
+                "creationTimestamp": made.to_timestamp(),
+            },
+            "spec": spec,
+        })
+    }
+
+    async fn create<T: Serialize + DeserializeOwned>(
+        &self,
+        plural: &str,
+        object: Value,
+    ) -> Result<(), String> {
+        self.put::<T>(plural, object, Precondition::Absent).await
+    }
+
+    /// Stores an object. Whoever was faster is not overwritten, and a store that takes nothing is left alone.
+    pub(super) async fn put<T: Serialize + DeserializeOwned>(
+        &self,
+        plural: &str,
+        mut object: Value,
+        expect: Precondition,
+    ) -> Result<(), String> {
+        object["metadata"]["resourceVersion"] = json!("");
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let object: T = serde_json::from_value(object).map_err(|error| format!("{name}: {error}"))?;
+        let key = key(plural, &name);
+        let json = serde_json::to_vec(&object).map_err(|error| error.to_string())?;
+        let draft = Draft::of_object(json).ok_or("no place for the revision")?;
+        // Whoever asked hears of a refusal, and may ask again.
+        drop(self.store.commit(Batch::of(Write::Put { key, expect, draft })).await);
+        Ok(())
+    }
+
+    /// Changes an object, if it is there. What users ask for makes a new generation.
+    async fn patch<T: Serialize + DeserializeOwned>(
+        &self,
+        plural: &str,
+        name: &str,
+        change: impl FnOnce(&mut Value),
+    ) -> Result<(), String> {
+        let Some(stored) = self.store.get(&key(plural, name)) else { return Ok(()) };
+        let mut object: Value = serde_json::from_slice(stored.json()).map_err(|error| error.to_string())?;
+        let before = object["spec"].clone();
+        change(&mut object);
+        if object["spec"] != before {
+            object["metadata"]["generation"] =
+                json!(object["metadata"]["generation"].as_i64().unwrap_or(1) + 1);
+        }
+        self.put::<T>(plural, object, Precondition::At(stored.revision)).await
+    }
+
+    fn names(&self, plural: &str) -> Vec<String> {
+        let stored = self.store.snapshot(&resource(plural));
+        stored.range(None, None).map(|stored| stored.name().to_owned()).collect()
+    }
+
+    fn all(&self, plural: &str) -> Vec<Value> {
+        let stored = self.store.snapshot(&resource(plural));
+        stored.range(None, None).filter_map(|stored| serde_json::from_slice(stored.json()).ok()).collect()
+    }
+
+    /// Users ask for something.
+    pub(super) async fn ask(&mut self) -> Result<(), String> {
+        if self.users.tasks < TASKS && self.dice.once_in(2) {
+            for _ in 0..=self.dice.below(2) {
+                self.users.tasks += 1;
+                let number = self.users.tasks;
+                let spec = self.task_spec();
+                let state = if spec["suspend"] == true { "Created" } else { "Ready" };
+                let mut task = self.object("Task", &format!("t{number:03}"), 0x1000 + number, spec);
+                task["status"] = json!({"state": state, "stateSince": task["metadata"]["creationTimestamp"]});
+                self.create::<Task>("tasks", task).await?;
+            }
+        }
+        if self.users.groups < GROUPS && self.dice.once_in(25) {
+            self.users.groups += 1;
+            let spec = self.group_spec();
+            let number = self.users.groups;
+            let group = self.object("TaskGroup", &format!("g{number}"), 0x2000 + number, spec);
+            self.create::<TaskGroup>("taskgroups", group).await?;
+        }
+        if self.users.jobs < JOBS && self.dice.once_in(50) {
+            self.users.jobs += 1;
+            let spec = self.job_spec();
+            let number = self.users.jobs;
+            let job = self.object("Job", &format!("j{number}"), 0x3000 + number, spec);
+            self.create::<Job>("jobs", job).await?;
+        }
+        if self.users.schedules < SCHEDULES && self.dice.once_in(20) {
+            self.users.schedules += 1;
+            let spec = self.schedule_spec();
+            let number = self.users.schedules;
+            let schedule = self.object("Schedule", &format!("p{number}"), 0x4000 + number, spec);
+            self.create::<Schedule>("schedules", schedule).await?;
+        }
+        self.ask_managed().await?;
+        self.change_minds().await
+    }
+
+    fn task_spec(&mut self) -> Value {
+        let dice = &mut self.dice;
+        let kinds = ["discover", "analyze", "report"];
+        let kind = dice.pick(&kinds).copied().unwrap_or("discover");
+        let mut spec = json!({
+            "kind": kind,
+            "container": {"command": ["true"]},
+            "priority": dice.below(5),
+            "retry": {"limit": 2, "lostLimit": 50},
+        });
+        if !dice.once_in(3) {
+            spec["subject"] = json!({"kind": "Application", "name": format!("a{}", dice.below(SUBJECTS))});
+        }
+        if dice.once_in(25) {
+            spec["policy"]["isolated"] = json!(true);
+        }
+        if dice.once_in(3) {
+            spec["policy"]["preemptEnabled"] = json!(true);
+        }
+        if dice.once_in(6) {
+            spec["policy"]["preemptExempt"] = json!(true);
+        }
+        if dice.once_in(15) {
+            spec["suspend"] = json!(true);
+        }
+        for state in ["pending", "running", "succeeded", "failed"] {
+            if dice.once_in(12) {
+                spec["ttl"][state] = json!(format!("{}s", 30 * (dice.below(20) + 1)));
+            }
+        }
+        if dice.once_in(8) {
+            spec["restart"] = json!({"attempts": dice.below(3)});
+            spec["reschedule"] = json!({"attempts": dice.below(3), "delay": "1s", "maxDelay": "2s"});
+        }
+        if dice.once_in(5) {
+            self.make_robotic(&mut spec);
+        } else if dice.once_in(4) {
+            spec["resources"]["memory"] = json!((dice.below(MEMORY) + 1).to_string());
+        }
+        spec
+    }
+
+    fn make_robotic(&mut self, spec: &mut Value) {
+        let dice = &mut self.dice;
+        spec["runtime"] = json!("robot");
+        if dice.once_in(2) {
+            let zone = if dice.once_in(2) { "even" } else { "odd" };
+            spec["robotSelector"] = json!({"zone": zone});
+        }
+        if dice.once_in(2) {
+            let reconcile = if dice.once_in(2) { "keepOriginal" } else { "keepReplacement" };
+            spec["disconnect"] = json!({"reconcile": reconcile});
+            if dice.once_in(2) {
+                spec["disconnect"]["lostAfter"] = json!("10s");
+            }
+        }
+    }
+
+    fn group_spec(&mut self) -> Value {
+        let count = 2 + self.dice.below(3);
+        let tasks: Vec<Value> = (0..count).map(|_| json!({"spec": self.member_spec()})).collect();
+        match self.dice.below(3) {
+            0 => json!({"mode": "pipeline", "tasks": tasks}),
+            1 => json!({"mode": "batch", "tasks": tasks}),
+            _ => {
+                let count = 1 + self.dice.below(6);
+                json!({"count": count, "parallelism": 2, "tasks": [{"spec": self.member_spec()}]})
+            }
+        }
+    }
+
+    /// A member waits for nobody for ever: it is no other's dependency that a user suspends.
+    fn member_spec(&mut self) -> Value {
+        let mut spec = self.task_spec();
+        if let Some(spec) = spec.as_object_mut() {
+            spec.remove("suspend");
+        }
+        spec
+    }
+
+    fn job_spec(&mut self) -> Value {
+        let mut groups = Vec::new();
+        for place in 0..2 + self.dice.below(3) {
+            let mut group = self.group_spec();
+            group["name"] = json!(format!("g{place}"));
+            let needs: Vec<String> =
+                (0..place).filter(|_| self.dice.once_in(2)).map(|earlier| format!("g{earlier}")).collect();
+            if !needs.is_empty() {
+                group["dependsOn"] = json!(needs);
+                let whens = ["succeeded", "succeeded", "failed", "completed"];
+                group["when"] = json!(self.dice.pick(&whens));
+            }
+            groups.push(group);
+        }
+        let mut spec = json!({"taskGroups": groups});
+        if self.dice.once_in(3) {
+            spec["failurePolicy"] = json!("stop");
+        }
+        spec
+    }
+
+    fn schedule_spec(&mut self) -> Value {
+        let specs = ["R/PT1M", "*/3 * * * *", "R/2027-01-15T08:00:00Z/PT5M", "* * * * *"];
+        let spec = self.dice.pick(&specs).copied().unwrap_or("R/PT1M");
+        let mut policy = match self.dice.below(5) {
+            0 | 1 => json!({"allowConcurrent": true, "skipOutdated": false}),
+            2 => json!({"concurrency": "Queue"}),
+            3 => json!({"concurrency": "Replace"}),
+            _ => json!({}),
+        };
+        policy["timeSpec"] = json!(spec);
+        let template = json!({"spec": {"container": {"command": ["true"]}, "priority": self.dice.below(4)}});
+        json!({"schedulePolicy": policy, "template": template})
+    }
+
+    /// Tasks are canceled, deleted and changed, groups and jobs canceled and suspended, schedules suspended.
+    async fn change_minds(&mut self) -> Result<(), String> {
+        if self.dice.once_in(8) {
+            let names = self.names("tasks");
+            let Some(name) = self.dice.pick(&names).cloned() else { return Ok(()) };
+            match self.dice.below(6) {
+                0 => self.delete_task(&name).await?,
+                1 | 2 => self.patch::<Task>("tasks", &name, |task| cancel(task)).await?,
+                3 => self.patch::<Task>("tasks", &name, |task| submit(task)).await?,
+                _ => {
+                    let priority = self.dice.below(6);
+                    let change = |task: &mut Value| {
+                        if task["status"]["state"].as_str().is_none_or(|state| state == "Ready") {
+                            task["spec"]["priority"] = json!(priority);
+                        }
+                    };
+                    self.patch::<Task>("tasks", &name, change).await?;
+                }
+            }
+        }
+        if self.dice.once_in(40) {
+            let names = self.names("taskgroups");
+            let Some(name) = self.dice.pick(&names).cloned() else { return Ok(()) };
+            let word = if self.dice.once_in(3) { "cancel" } else { "suspend" };
+            let toggle = |group: &mut Value| {
+                let on = word == "cancel" || group["spec"]["suspend"] != true;
+                group["spec"][word] = json!(on);
+            };
+            self.patch::<TaskGroup>("taskgroups", &name, toggle).await?;
+        }
+        if self.dice.once_in(80) {
+            let names = self.names("schedules");
+            let Some(name) = self.dice.pick(&names).cloned() else { return Ok(()) };
+            let toggle = |it: &mut Value| it["spec"]["suspend"] = json!(it["spec"]["suspend"] != true);
+            self.patch::<Schedule>("schedules", &name, toggle).await?;
+        }
+        Ok(())
+    }
+
+    /// As the API does: what has a finalizer is marked, anything else goes at once.
+    async fn delete_task(&mut self, name: &str) -> Result<(), String> {
+        let Some(stored) = self.store.get(&key("tasks", name)) else { return Ok(()) };
+        let task: Value = serde_json::from_slice(stored.json()).map_err(|error| error.to_string())?;
+        let (resource, path) = ("tasks.muster.dev".to_owned(), format!("{NAMESPACE}/{name}"));
+        self.recorder.note(What::Asked(Request { verb: "delete".to_owned(), resource, path }));
+        let held = task["metadata"]["finalizers"].as_array().is_some_and(|held| !held.is_empty());
+        if held {
+            let now = self.now().to_timestamp();
+            let mark = |task: &mut Value| task["metadata"]["deletionTimestamp"] = json!(now);
+            return self.patch::<Task>("tasks", name, mark).await;
+        }
+        let gone = Write::Delete { key: key("tasks", name), expect: Precondition::At(stored.revision) };
+        drop(self.store.commit(Batch::of(gone)).await);
+        Ok(())
+    }
+
+    /// From here on nobody asks for anything, and nothing goes wrong.
+    pub(super) async fn calm_down(&mut self) -> Result<(), String> {
+        self.is_quiet = true;
+        self.fate.refuse(0);
+        self.notice_fate()?;
+        self.fate.revive();
+        self.fleet.reconnect_all();
+        self.resume_all().await?;
+        self.calm_managed().await?;
+        self.recorder.note(What::Quiet);
+        Ok(())
+    }
+
+    /// Groups and jobs go on, and schedules make nothing more.
+    async fn resume_all(&mut self) -> Result<(), String> {
+        for group in self.all("taskgroups").iter().filter(|group| group["spec"]["suspend"] == true) {
+            let name = group["metadata"]["name"].as_str().unwrap_or_default();
+            self.patch::<TaskGroup>("taskgroups", name, |it| it["spec"]["suspend"] = json!(false)).await?;
+        }
+        for schedule in self.all("schedules").iter().filter(|it| it["spec"]["suspend"] != true) {
+            let name = schedule["metadata"]["name"].as_str().unwrap_or_default();
+            self.patch::<Schedule>("schedules", name, |it| it["spec"]["suspend"] = json!(true)).await?;
+        }
+        Ok(())
+    }
+
+    /// Every task that was submitted has ended, and every job and group.
+    pub(super) fn all_ended(&self) -> bool {
+        let is_over = |object: &Value, waits: bool| match object["status"]["state"].as_str() {
+            Some("Succeeded" | "Failed" | "Canceled" | "Skipped") => true,
+            // A user's own that was never submitted stays so.
+            _ => waits && object["spec"]["suspend"] == true,
+        };
+        self.all("tasks").iter().all(|task| is_over(task, task["metadata"]["ownerReferences"].is_null()))
+            && self.all("jobs").iter().all(|job| is_over(job, false))
+            && self.all("taskgroups").iter().all(|group| is_over(group, false))
+    }
+}
+
+fn cancel(task: &mut Value) {
+    let over = matches!(task["status"]["state"].as_str(), Some("Succeeded" | "Failed" | "Canceled"));
+    if !over {
+        task["spec"]["cancel"] = json!(true);
+    }
+}
+
+/// A user's own task is submitted; members belong to their group.
+fn submit(task: &mut Value) {
+    if task["metadata"]["ownerReferences"].is_null() && task["spec"]["suspend"] == true {
+        task["spec"]["suspend"] = json!(false);
+    }
+}
+
+fn resource(plural: &str) -> ResourceName {
+    let group = if plural == "clusters" { "resources.muster.dev" } else { "muster.dev" };
+    ResourceName::new(&format!("{plural}.{group}"))
+}
+
+pub fn key(plural: &str, name: &str) -> Key {
+    let namespace = if plural == "resourcetypes" { "" } else { NAMESPACE };
+    Key::new(&resource(plural), namespace, name)
+}
