@@ -1,7 +1,9 @@
 //! Paging through a list at one revision.
 //!
 //! A token names the revision of the first page and where the last one ended. The snapshot of that revision is kept
-//! for a while; it costs only the objects that changed since.
+//! for a while; it costs only the objects that changed since. Another server of the same store, which has no such snapshot, makes
+//! it again from the changes since. Only when those are forgotten the list cannot go on as it was: then the client gets a token
+//! that goes on at the same place in what is there now.
 
 use std::collections::VecDeque;
 
@@ -28,6 +30,9 @@ const KEEP_MILLIS: i64 = 5 * 60 * 1000;
 /// How many lists may be under way.
 const KEEP: usize = 256;
 
+/// Instead of a revision, in a token: the newest.
+const NOW: u64 = 0;
+
 /// Where a list goes on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
@@ -38,6 +43,16 @@ pub struct Token {
 }
 
 impl Token {
+    /// A token that goes on from a place in what is there when it is used.
+    pub fn of_now(position: Position) -> Self {
+        Self { revision: NOW, position }
+    }
+
+    /// The revision of the list; `None` if it is the newest.
+    pub fn at(&self) -> Option<Revision> {
+        (self.revision != NOW).then_some(Revision(self.revision))
+    }
+
     /// The opaque form clients see.
     pub fn encode(&self) -> String {
         let Position { part, after } = &self.position;

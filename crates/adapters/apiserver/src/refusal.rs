@@ -17,6 +17,8 @@ pub struct Refusal {
     reason: &'static str,
     message: String,
     details: Box<Details>,
+    /// Where a list may go on.
+    continue_with: Option<Box<str>>,
 }
 
 #[derive(Debug, Clone, Default, Serialize)]
@@ -80,7 +82,7 @@ impl Causes {
 
 impl Refusal {
     fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: Box::default() }
+        Self { code, reason, message: message.into(), details: Box::default(), continue_with: None }
     }
 
     fn about(mut self, kind: &KindInfo, name: &str) -> Self {
@@ -201,6 +203,17 @@ impl Refusal {
         Self::new(StatusCode::GONE, "Expired", message)
     }
 
+    /// 410 for a list that cannot go on as it was, with the token that goes on in what is there now.
+    pub fn expired_list(token: &str) -> Self {
+        let mut refusal = Self::expired(
+            "the state of the list at its first page is no longer kept; start a new list without continue, or go on with \
+             metadata.continue of this answer, which shows the rest as it is now: objects that changed since the first page may \
+             be missing or shown twice",
+        );
+        refusal.continue_with = Some(token.into());
+        refusal
+    }
+
     /// 413: too much.
     pub fn too_large(message: impl Into<String>) -> Self {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
@@ -286,10 +299,14 @@ impl Refusal {
 
     /// The `Status` object.
     pub fn status(&self) -> Value {
+        let metadata = match &self.continue_with {
+            Some(token) => json!({ "continue": token }),
+            None => json!({}),
+        };
         json!({
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": {},
+            "metadata": metadata,
             "status": "Failure",
             "message": self.message,
             "reason": self.reason,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
-use super::object::{Revision, Stored};
+use super::object::{Change, Revision, Stored};
 
 /// Objects by path, in a persistent map: a copy is a reference, whatever the size.
 pub(super) type Objects = OrdMap<Arc<str>, Stored>;
@@ -27,6 +27,18 @@ impl Snapshot {
     /// True if this is surely what the other one is: nothing of the kind was written in between.
     pub fn is_same(&self, other: &Self) -> bool {
         self.objects.ptr_eq(&other.objects)
+    }
+
+    /// As it was at an earlier revision, before these changes: all of the kind since then, in order.
+    pub(super) fn before(mut self, changes: &[Arc<Change>], revision: Revision) -> Self {
+        // The first change of an object says what was there before all of them: it is undone last.
+        for change in changes.iter().rev() {
+            match &change.previous {
+                Some(previous) => drop(self.objects.insert(previous.path.clone(), previous.clone())),
+                None => drop(self.objects.remove(&change.object.path)),
+            }
+        }
+        Self { revision, ..self }
     }
 
     /// Number of objects, over all namespaces.

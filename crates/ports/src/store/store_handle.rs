@@ -206,6 +206,24 @@ impl Store {
         resources.iter().map(|resource| state.snapshot(resource)).collect()
     }
 
+    /// All objects of some kinds as they were at a revision. Fails where a watch from there would: if what was there is forgotten.
+    pub fn snapshots_at(
+        &self,
+        resources: &[ResourceName],
+        revision: Revision,
+    ) -> Result<Vec<Snapshot>, WatchError> {
+        let now_and_since: Vec<_> = {
+            let state = self.shared.state.read();
+            let page = |resource: &ResourceName| {
+                state.page(&WatchScope::Resource(resource.clone()), revision, usize::MAX)
+            };
+            let parts = resources.iter().map(|resource| Ok((state.snapshot(resource), page(resource)?)));
+            parts.collect::<Result<_, WatchError>>()?
+        };
+        let undone = now_and_since.into_iter().map(|(now, since)| now.before(&since.changes, revision));
+        Ok(undone.collect())
+    }
+
     /// How many objects there are of each kind, in order of kind.
     pub fn counts(&self) -> Vec<(ResourceName, usize)> {
         self.shared.state.read().counts()

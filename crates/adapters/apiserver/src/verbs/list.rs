@@ -84,21 +84,19 @@ pub fn list_as(call: &Call, shows: Box<dyn Shows>) -> Result<Reply, Refusal> {
 
 /// The state the list is made of, and where it goes on.
 fn choose_snapshots(call: &Call, shows: &dyn Shows) -> Result<(Vec<Snapshot>, Position), Refusal> {
-    let resource = &call.info().resource;
-    let now = call.api.clock.now();
     if let Some(token) = &call.options.continue_from {
         if call.options.resource_version.is_some_and(|version| version != Revision::ZERO) {
             return Err(Refusal::bad_request("resourceVersion must not be set when continue is set"));
         }
         let token = Token::decode(token)?;
-        let kept = call.api.continuations.find(resource, Revision(token.revision), now);
-        let snapshots = kept.ok_or_else(|| {
-            Refusal::expired(
-                "the provided continue parameter is too old to display a consistent list result; start a new list \
-                 without the continue parameter",
-            )
-        })?;
-        return Ok((snapshots, token.position));
+        let snapshots = match token.at() {
+            None => Some(call.api.store.snapshots(&shows.resources())),
+            Some(revision) => find_snapshots(call, shows, revision),
+        };
+        return match snapshots {
+            Some(snapshots) => Ok((snapshots, token.position)),
+            None => Err(Refusal::expired_list(&Token::of_now(token.position).encode())),
+        };
     }
     let snapshots = call.api.store.snapshots(&shows.resources());
     let revision = revision_of(&snapshots);
@@ -115,13 +113,19 @@ fn choose_snapshots(call: &Call, shows: &dyn Shows) -> Result<(Vec<Snapshot>, Po
             Err(Refusal::bad_request("resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\""))
         }
         Some(VersionMatch::Exact) if wanted != revision => {
-            let kept = call.api.continuations.find(resource, wanted, now);
-            let kept =
-                kept.ok_or_else(|| Refusal::expired(format!("revision {wanted} is no longer kept")))?;
-            Ok((kept, Position::default()))
+            let found = find_snapshots(call, shows, wanted);
+            let found =
+                found.ok_or_else(|| Refusal::expired(format!("revision {wanted} is no longer kept")))?;
+            Ok((found, Position::default()))
         }
         Some(VersionMatch::Exact | VersionMatch::NotOlderThan) | None => Ok((snapshots, Position::default())),
     }
+}
+
+/// What was there at a revision: kept since the first page, or made again from the changes since.
+fn find_snapshots(call: &Call, shows: &dyn Shows, revision: Revision) -> Option<Vec<Snapshot>> {
+    let kept = call.api.continuations.find(&call.info().resource, revision, call.api.clock.now());
+    kept.or_else(|| call.api.store.snapshots_at(&shows.resources(), revision).ok())
 }
 
 impl Listing {
