@@ -245,16 +245,27 @@ fn json_error(part: &Part<'_>, error: &serde_json::Error) -> String {
 
 /// The object in a document, or the objects of a list.
 fn expand(place: Place, document: Value, manifests: &mut Vec<Manifest>) {
-    let is_list = document["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
-    match document {
-        Value::Object(mut fields) if is_list && fields.get("items").is_some_and(Value::is_array) => {
+    let listed = document["kind"].as_str().and_then(|kind| kind.strip_suffix("List")).map(str::to_owned);
+    match (document, listed) {
+        (Value::Object(mut fields), Some(kind)) if fields.get("items").is_some_and(Value::is_array) => {
             let items = fields.get_mut("items").and_then(Value::as_array_mut).map(std::mem::take);
-            for (index, item) in items.unwrap_or_default().into_iter().enumerate() {
+            let api_version = fields.get("apiVersion").cloned().filter(|_| !kind.is_empty());
+            let kind = (!kind.is_empty()).then_some(Value::String(kind));
+            for (index, mut item) in items.unwrap_or_default().into_iter().enumerate() {
                 let place = Place { item: Some(index + 1), ..place.clone() };
+                take_type(&mut item, "apiVersion", api_version.as_ref());
+                take_type(&mut item, "kind", kind.as_ref());
                 manifests.push(Manifest { object: object(item), place });
             }
         }
-        document => manifests.push(Manifest { object: object(document), place }),
+        (document, _) => manifests.push(Manifest { object: object(document), place }),
+    }
+}
+
+/// An item of a list of one kind need not say what it is: it is what the list is of.
+fn take_type(item: &mut Value, field: &str, of_list: Option<&Value>) {
+    if let (Value::Object(item), Some(of_list)) = (item, of_list) {
+        item.entry(field).or_insert_with(|| of_list.clone());
     }
 }
 
@@ -339,6 +350,16 @@ mod tests {
             said(text),
             ["f, document 1, item 1: T a", "f, document 1, item 2: apiVersion is missing"]
         );
+    }
+
+    #[test]
+    fn items_of_a_list_of_one_kind_are_of_that_kind() {
+        let text = "apiVersion: v1\nkind: TList\nitems:\n- {metadata: {name: a}}\n- {kind: U, metadata: {name: b}}\n";
+        assert_eq!(said(text), ["f, document 1, item 1: T a", "f, document 1, item 2: U b"]);
+        let text = "apiVersion: v1beta3\nkind: JobControllerList\nitems:\n- id: a\n  desiredState: {schedulePolicy: {}}\n";
+        assert_eq!(said(text), ["f, document 1, item 1: Schedule a"]);
+        let mixed = "apiVersion: v1\nkind: List\nitems:\n- {metadata: {name: a}}\n";
+        assert_eq!(said(mixed), ["f, document 1, item 1: apiVersion is missing"]);
     }
 
     #[test]

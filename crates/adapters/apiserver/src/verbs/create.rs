@@ -17,8 +17,10 @@ use crate::negotiate::{ObjectBody, object_body};
 use crate::refusal::{Causes, Refusal};
 use crate::respond::Reply;
 
-/// Times a generated name is tried before the client has to.
-const NAME_TRIES: usize = 8;
+/// Times an object is stored under a generated name before the client has to.
+pub(super) const NAME_TRIES: usize = 8;
+/// Names that are drawn for one of these times, as long as they are taken.
+const NAME_DRAWS: usize = 32;
 
 /// Creates the object in the body.
 pub async fn create(call: &mut Call, body: &[u8]) -> Result<Reply, Refusal> {
@@ -63,7 +65,7 @@ pub async fn store_new(call: &Call, mut object: Box<dyn AnyObject>) -> Result<Re
     let generated = complete(call, &mut *object)?;
     for _ in 0..NAME_TRIES {
         if generated {
-            generate_name(&mut *object)?;
+            generate_name(call, &mut *object, |_| false)?;
         }
         check(call, &mut *object)?;
         let name = object.metadata().name.clone();
@@ -114,11 +116,22 @@ pub(super) fn complete(call: &Call, object: &mut dyn AnyObject) -> Result<bool, 
     Ok(generated)
 }
 
-/// Gives it a name of its own.
-pub(super) fn generate_name(object: &mut dyn AnyObject) -> Result<(), Refusal> {
+/// Gives it a name that neither a stored object has nor one that is `taken` otherwise.
+pub(super) fn generate_name(
+    call: &Call,
+    object: &mut dyn AnyObject,
+    taken: impl Fn(&Key) -> bool,
+) -> Result<Key, Refusal> {
     let metadata = object.metadata_mut();
-    metadata.name = name_rules::generated_name(&metadata.generate_name, &ids::name_suffix()?);
-    Ok(())
+    for _ in 0..NAME_DRAWS {
+        let name = name_rules::generated_name(&metadata.generate_name, &ids::name_suffix()?);
+        let key = Key::new(&call.info().resource, call.namespace(), &name);
+        if !taken(&key) && call.api.store.get(&key).is_none() {
+            metadata.name = name;
+            return Ok(key);
+        }
+    }
+    Err(Refusal::already_exists(call.info(), &metadata.generate_name))
 }
 
 /// Refuses what may not be stored.

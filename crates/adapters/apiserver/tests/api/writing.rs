@@ -107,6 +107,45 @@ async fn a_list_is_stored_whole_or_not_at_all() {
 }
 
 #[tokio::test]
+async fn a_list_draws_another_name_for_an_item_whose_name_is_taken() {
+    let server = Server::start().await;
+    let mut generated = task("");
+    generated["metadata"] = json!({"generateName": "same-"});
+    let body = list(&vec![generated; 1000]);
+    // Among 20 000 names of five characters some are drawn twice, again and again.
+    for _ in 0..20 {
+        let made = server.post(&path("tasks"), &body).await;
+        assert_eq!(made.code, 201, "{}", made.json());
+    }
+    let made = server.get(&path("tasks")).await.good();
+    let made: BTreeSet<_> = names(&made).into_iter().map(str::to_owned).collect();
+    assert_eq!(made.len(), 20_000);
+}
+
+#[tokio::test]
+async fn items_of_a_list_need_not_say_what_they_are() {
+    let server = Server::start().await;
+    let untyped = |name: &str| {
+        let mut task = task(name);
+        task.as_object_mut().unwrap().retain(|field, _| field != "apiVersion" && field != "kind");
+        task
+    };
+    let mut speaks = untyped("speaks");
+    speaks["metadata"]["annotations"] = json!({"apiVersion": "x", "kind": "y"});
+    let made = server.post(&path("tasks"), &list(&[untyped("a"), speaks, task("b")])).await;
+    assert_eq!(made.code, 201, "{}", made.json());
+    let made = made.json();
+    assert!(made["items"].as_array().unwrap().iter().all(|item| item["kind"] == "Task"), "{made}");
+    let yaml = "kind: TaskList\nitems:\n- {metadata: {name: c}, spec: {container: {command: [\"true\"]}}}\n";
+    let yaml = Ask::new("POST", &path("tasks")).header(CONTENT_TYPE, "application/yaml").body(yaml.to_owned());
+    assert_eq!(name(&server.send(yaml).await.good()["items"][0]), "c");
+    let mut other = task("d");
+    other["kind"] = json!("Application");
+    let said = server.post(&path("tasks"), &list(&[other])).await.refused(400);
+    assert!(said.starts_with("items[0]: "), "{said}");
+}
+
+#[tokio::test]
 async fn generated_names_never_collide() {
     let server = Server::start().await;
     let mut object = application("");
