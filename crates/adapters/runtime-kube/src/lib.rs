@@ -30,5 +30,6 @@ mod watch;
 
 pub use connect::{ConnectError, connect};
 pub use live_logs::PodLogs;
+pub use manifest::POD_FIELDS;
 pub use runtime::KubeRuntime;
 pub use settings::PodSettings;

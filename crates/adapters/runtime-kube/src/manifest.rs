@@ -39,7 +39,7 @@ const SECRET_VARIABLES: [&str; 2] = ["MUSTER_TOKEN", "TOKEN"];
 /// The key of the token in its Secret.
 const SECRET_KEY: &str = "TOKEN";
 /// What a pod may be given besides its containers.
-const OVERRIDES: [&str; 18] = [
+pub const POD_FIELDS: [&str; 18] = [
     "affinity",
     "automountServiceAccountToken",
     "dnsConfig",
@@ -63,7 +63,7 @@ const OVERRIDES: [&str; 18] = [
 /// Why there can be no pod.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub(crate) enum ManifestError {
-    #[error("spec.pod has {0:?}, which cannot be set there; it may have {list}", list = OVERRIDES.join(", "))]
+    #[error("spec.pod has {0:?}, which cannot be set there; it may have {list}", list = POD_FIELDS.join(", "))]
     Unknown(String),
     #[error("spec.pod is not an object")]
     NoObject,
@@ -132,7 +132,7 @@ pub(crate) fn render_pod(
     }
     for overrides in &pod.overrides {
         let Value::Object(overrides) = overrides else { return Err(ManifestError::NoObject) };
-        if let Some(key) = overrides.keys().find(|key| !OVERRIDES.contains(&key.as_str())) {
+        if let Some(key) = overrides.keys().find(|key| !POD_FIELDS.contains(&key.as_str())) {
             return Err(ManifestError::Unknown(key.clone()));
         }
         merge(&mut spec, overrides);
