@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use muster_apiserver::attempt_tokens::AttemptTokens;
-use muster_apiserver::garbage;
 use muster_apiserver::registry::Registry;
 use muster_apiserver::serve::Listening;
 use muster_apiserver::shutdown::Shutdown;
+use muster_apiserver::{expired_tokens, garbage};
 use muster_engine::engine::{Engine, Outside};
 use muster_engine::files::Keeper;
 use muster_engine::questions::{Explainer, Question};
@@ -147,11 +147,12 @@ impl Work {
         if roles.contains(&Singleton::Collector) {
             let (registry, shutdown) = (self.registry.clone(), self.shutdown.clone());
             loops.spawn(garbage::collect(store.clone(), registry, clock(), shutdown));
+            loops.spawn(expired_tokens::remove(store.clone(), clock()));
             loops.spawn(saved_jobs::run(store.clone(), self.blobs.clone()));
         }
         // A server that starts only its own tasks makes none either.
         if let Some(wanted) = wanted.filter(|wanted| wanted.only_since.is_none()) {
-            loops.spawn(run_workflows(store.clone(), clock()));
+            loops.spawn(run_workflows(store.clone(), clock(), wanted.queue.lifetimes()));
             loops.spawn(run_schedules(store.clone(), clock()));
             self.start_resources(&wanted.resources, store, &mut loops);
         }

@@ -39,6 +39,8 @@ use muster_types::explanation::Explanation;
 use muster_types::task::Runtime as RuntimeName;
 use muster_types::task_status::Stopping;
 use muster_types::{JsonText, State, Task};
+use muster_workflows::departure;
+use muster_workflows::group_brief::GroupBrief;
 use serde::Deserialize;
 
 use crate::catalogs::Catalogs;
@@ -136,8 +138,8 @@ pub struct Engine {
     spans: TaskTracer,
     /// Attempts that ended and were not written down yet.
     ran: HashMap<Handle, Ran>,
-    /// Groups whose pipeline goes on or does not, as they were at a revision.
-    pipelines: HashMap<Arc<str>, (Revision, bool)>,
+    /// Groups in brief, as they were at a revision.
+    group_briefs: HashMap<Arc<str>, (Revision, GroupBrief)>,
     /// Every robot, and which tasks are there.
     robots: Robots,
 }
@@ -172,7 +174,7 @@ impl Engine {
             looked_at_logs: 0,
             orphans: BTreeMap::new(),
             refusals: Refusals::of("the engine"),
-            pipelines: HashMap::new(),
+            group_briefs: HashMap::new(),
             robots: Robots::default(),
         };
         engine.read_all();
@@ -331,7 +333,11 @@ impl Engine {
             let Some(edit) = edits.edit(&path).filter(|edit| !edit.is_changed()) else { continue };
             let life = Life::of(&edit.task);
             let due = life.due(&self.settings.reap).filter(|(at, _)| *at <= second);
-            let is_let_go = matches!(due, Some((_, Reap::Delete | Reap::Release)));
+            let mut due = due.map(|(_, what)| what);
+            if self.is_counted_by_group(&edit.task) {
+                due = due.and_then(|what| what.in_open_group(life.state));
+            }
+            let is_let_go = matches!(due, Some(Reap::Delete | Reap::Release | Reap::Leave));
             if is_let_go && self.outside.store.pins().ask(&edit.task.metadata.uid) {
                 self.waits_for_logs.insert(edit.task.metadata.uid.clone(), path);
                 continue;
@@ -342,7 +348,7 @@ impl Engine {
                 }
                 continue;
             }
-            match due.map(|(_, what)| what) {
+            match due {
                 Some(Reap::Expire) => {
                     if end(edit, &self.settings, now, |task| progress::expire(task, now)).is_ok() {
                         edit.mark();
@@ -357,6 +363,11 @@ impl Engine {
                         (edit.task.metadata.uid.clone(), highest_attempt(&edit.task.status));
                     edit.actions.push(Action::Files(Order::Forget { task, attempts }));
                     edit.mark();
+                }
+                Some(Reap::Leave) => {
+                    if departure::leave(&mut edit.task, now.to_timestamp()) {
+                        edit.mark();
+                    }
                 }
                 Some(Reap::Delete) if edit.task.metadata.finalizers.is_empty() => edit.delete(),
                 Some(Reap::Delete) if edit.task.metadata.deletion_timestamp.is_none() => {

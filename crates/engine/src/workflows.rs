@@ -6,6 +6,7 @@
 //! Work is done in slices: a group of ten thousand members is made a thousand at a time, and others have their turn in
 //! between. A status whose numbers alone changed is written a few times a second at most.
 
+mod departures;
 pub(crate) mod edits;
 mod entries;
 mod groups;
@@ -13,6 +14,7 @@ mod intake;
 mod jobs;
 mod member_brief;
 mod queue;
+mod release;
 mod run;
 
 use std::collections::{BTreeSet, HashMap};
@@ -22,6 +24,7 @@ use muster_ports::clock::{Clock, Millis};
 use muster_ports::store::{Batch, CommitError, ResourceName, Store, Watch, WatchError, WatchScope};
 use muster_types::job::JobSpec;
 use muster_types::task_group::TaskGroupSpec;
+use muster_workflows::lifetime::{EndOfLife, Lifetimes};
 
 use edits::deletion;
 use entries::{GroupEntry, JobEntry};
@@ -52,8 +55,12 @@ struct Names {
 enum Due {
     LookAtGroup(String),
     LookAtJob(String),
-    GroupEndOfLife(String),
-    JobEndOfLife(String),
+    GroupEndOfLife(String, EndOfLife),
+    JobEndOfLife(String, EndOfLife),
+    /// The members of a group are released from this place on.
+    ReleaseGroup(String, u32),
+    /// A task that left a group which no longer counts, by its path.
+    LetGo(Arc<str>),
 }
 
 /// The loop's state.
@@ -70,11 +77,21 @@ pub struct Workflows {
     dirty_groups: Queue,
     dirty_jobs: Queue,
     due: BTreeSet<(Millis, Due)>,
+    lifetimes: Lifetimes,
 }
 
 impl Workflows {
-    /// Reads what is stored.
+    /// Reads what is stored. Groups and jobs are kept as long as by default.
     pub fn new(store: Store, clock: Arc<dyn Clock>) -> Result<Self, WatchError> {
+        Self::with_lifetimes(store, clock, Lifetimes::default())
+    }
+
+    /// Reads what is stored.
+    pub fn with_lifetimes(
+        store: Store,
+        clock: Arc<dyn Clock>,
+        lifetimes: Lifetimes,
+    ) -> Result<Self, WatchError> {
         let name = |plural: &str| ResourceName::new(&format!("{plural}.muster.dev"));
         let names = Names { tasks: name("tasks"), groups: name("taskgroups"), jobs: name("jobs") };
         let mut workflows = Self {
@@ -89,6 +106,7 @@ impl Workflows {
             dirty_groups: Queue::default(),
             dirty_jobs: Queue::default(),
             due: BTreeSet::new(),
+            lifetimes,
         };
         workflows.read_all();
         Ok(workflows)
@@ -107,6 +125,7 @@ impl Workflows {
     }
 
     async fn take_due(&mut self, now: Millis) {
+        let mut let_go = Vec::new();
         while let Some((at, due)) = self.due.pop_first() {
             if at > now {
                 self.due.insert((at, due));
@@ -119,26 +138,31 @@ impl Workflows {
             match due {
                 Due::LookAtGroup(uid) => self.dirty_groups.push(&uid),
                 Due::LookAtJob(uid) => self.dirty_jobs.push(&uid),
-                Due::GroupEndOfLife(uid) => {
+                Due::GroupEndOfLife(uid, EndOfLife::Delete) => {
                     let key = self.groups.get(&uid).map(|entry| entry.key.clone());
                     let batch = key.and_then(|key| deletion::<TaskGroupSpec>(&self.store, &key, now));
-                    self.remove(batch, Due::GroupEndOfLife(uid), now).await;
+                    self.remove(batch, Due::GroupEndOfLife(uid, EndOfLife::Delete), now).await;
                 }
-                Due::JobEndOfLife(uid) => {
+                Due::JobEndOfLife(uid, EndOfLife::Delete) => {
                     let key = self.jobs.get(&uid).map(|entry| entry.key.clone());
                     let batch = key.and_then(|key| deletion::<JobSpec>(&self.store, &key, now));
-                    self.remove(batch, Due::JobEndOfLife(uid), now).await;
+                    self.remove(batch, Due::JobEndOfLife(uid, EndOfLife::Delete), now).await;
                 }
+                Due::GroupEndOfLife(uid, EndOfLife::Release) => self.release_group(&uid, 0, now).await,
+                Due::ReleaseGroup(uid, from) => self.release_group(&uid, from, now).await,
+                Due::JobEndOfLife(uid, EndOfLife::Release) => self.release_job(&uid, now).await,
+                Due::LetGo(path) => let_go.push(path),
             }
         }
+        self.let_go(let_go, now).await;
     }
 
     /// True if something is to be deleted that a sink has not confirmed yet, or of which a log is not stored.
     fn must_stay(&self, due: &Due) -> bool {
         let (uid, key) = match due {
-            Due::LookAtGroup(_) | Due::LookAtJob(_) => return false,
-            Due::GroupEndOfLife(uid) => (uid, self.groups.get(uid).map(|entry| &entry.key)),
-            Due::JobEndOfLife(uid) => (uid, self.jobs.get(uid).map(|entry| &entry.key)),
+            Due::LookAtGroup(_) | Due::LookAtJob(_) | Due::LetGo(_) | Due::ReleaseGroup(..) => return false,
+            Due::GroupEndOfLife(uid, _) => (uid, self.groups.get(uid).map(|entry| &entry.key)),
+            Due::JobEndOfLife(uid, _) => (uid, self.jobs.get(uid).map(|entry| &entry.key)),
         };
         let stored = key.and_then(|key| self.store.get(key));
         stored.is_some_and(|stored| must_stay(&self.store, stored.revision, uid))

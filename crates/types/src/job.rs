@@ -52,8 +52,8 @@ pub struct JobSpec {
     /// that has not ended is canceled and the job has failed. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Duration>,
-    /// How long the job is kept after it ended; its groups and tasks go with it. Zero is no limit. Default: 72h if it
-    /// succeeded or was canceled, 720h if it failed.
+    /// How long the job is kept after it ended; its groups and tasks go with it. Zero is no limit. Default: what the
+    /// server says (72h) if it succeeded or was canceled; a job that failed is kept, and its files are let go after 720h.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl: Option<Duration>,
     /// What happens to the others when a group has failed. Default: continue.
@@ -155,6 +155,9 @@ pub struct JobStatus {
     /// When it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terminated: Option<Timestamp>,
+    /// When its files and those of its tasks were let go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub released: Option<Timestamp>,
     /// Since when it is suspended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suspended_since: Option<Timestamp>,
@@ -236,7 +239,7 @@ mod tests {
             "status": {
                 "state": "Running", "counts": {"running": 1}, "total": 3,
                 "groups": [{"name": "g", "state": "Running", "counts": {"running": 1}, "total": 3, "message": "m"}],
-                "started": "2026-11-15T14:00:00Z", "terminated": "2026-11-15T14:01:00Z",
+                "started": "2026-11-15T14:00:00Z", "terminated": "2026-11-15T14:01:00Z", "released": "2026-11-15T14:02:00Z",
                 "suspendedSince": "2026-11-15T14:00:30Z", "suspendedSeconds": 7, "stopping": "DeadlineExceeded",
                 "message": "m",
                 "conditions": [{"type": "Failed", "status": "True", "lastTransitionTime": "2026-11-15T14:00:00Z"}],

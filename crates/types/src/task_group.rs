@@ -198,6 +198,9 @@ pub struct TaskGroupStatus {
     /// When it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terminated: Option<Timestamp>,
+    /// When its files and those of its tasks were let go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub released: Option<Timestamp>,
     /// How it stands, in a sentence.
     #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
     pub message: String,
@@ -237,7 +240,7 @@ mod tests {
             },
             "status": {
                 "state": "Running", "counts": {"running": 1, "succeeded": 2}, "total": 3, "made": 3, "gone": {"succeeded": 1},
-                "started": "2026-11-15T14:00:00Z", "terminated": "2026-11-15T14:01:00Z", "message": "m",
+                "started": "2026-11-15T14:00:00Z", "terminated": "2026-11-15T14:01:00Z", "released": "2026-11-15T14:02:00Z", "message": "m",
                 "conditions": [{"type": "Complete", "status": "True", "lastTransitionTime": "2026-11-15T14:00:00Z"}],
             },
         });

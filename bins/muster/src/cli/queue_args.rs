@@ -4,6 +4,7 @@ use clap::Args;
 use muster_tasks::reap::ReapSettings;
 use muster_tasks::settings::Settings;
 use muster_types::{Duration, Quantity};
+use muster_workflows::lifetime::Lifetimes;
 
 /// How tasks wait, run and are let go. A duration of 0 is no limit where one deletes.
 #[derive(Debug, Clone, Args)]
@@ -42,6 +43,12 @@ pub struct QueueArgs {
     /// When the files of tasks that failed are let go; the tasks stay
     #[arg(long, value_name = "DURATION", default_value = "720h")]
     pub reap_failed: Duration,
+    /// When jobs and task groups that succeeded or were canceled are deleted, with their tasks
+    #[arg(long, value_name = "DURATION", default_value = "72h")]
+    pub reap_jobs_succeeded: Duration,
+    /// When the files of jobs and task groups that failed are let go, with those of their tasks; the objects stay
+    #[arg(long, value_name = "DURATION", default_value = "720h")]
+    pub reap_jobs_failed: Duration,
     /// How long the work directory of an attempt that succeeded is kept
     #[arg(long, value_name = "DURATION", default_value = "1s")]
     pub keep_succeeded: Duration,
@@ -64,6 +71,11 @@ impl QueueArgs {
             log_suffix: log_suffix.to_owned(),
             ..Settings::default()
         }
+    }
+
+    /// When jobs and task groups are let go.
+    pub fn lifetimes(&self) -> Lifetimes {
+        Lifetimes { succeeded: seconds(self.reap_jobs_succeeded), failed: seconds(self.reap_jobs_failed) }
     }
 
     /// When things are let go.

@@ -270,7 +270,7 @@ impl Collector<'_> {
                 metadata.deletion_timestamp = Some(now);
                 metadata.deletion_grace_period_seconds = Some(0);
                 metadata.generation += 1;
-                kind.mark_deleted(&mut *object, now);
+                kind.mark_deleted(&mut *object, self.store, now);
             }
         }
         let metadata = object.metadata();

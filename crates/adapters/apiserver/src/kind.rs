@@ -53,6 +53,9 @@ pub trait Strategy: Resource {
         Vec::new()
     }
 
+    /// Records on an object that its deletion was asked for just now.
+    fn mark_deleted(_object: &mut Object<Self>, _store: &Store) {}
+
     /// Columns of `kubectl get` behind the name; the age is added by the server.
     fn columns() -> Vec<Column<Self>> {
         Vec::new()
@@ -259,7 +262,7 @@ pub trait Kind: Send + Sync {
         Vec::new()
     }
     /// Records on an object that its deletion was asked for just now.
-    fn mark_deleted(&self, _object: &mut dyn AnyObject, _now: Timestamp) {}
+    fn mark_deleted(&self, _object: &mut dyn AnyObject, _store: &Store, _now: Timestamp) {}
     /// True if what follows from the creation of an object is a time of day and no age.
     fn follows_wall_clock(&self) -> bool {
         false

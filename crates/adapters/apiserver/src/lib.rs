@@ -21,6 +21,7 @@ mod discovery;
 mod documents;
 mod encode;
 mod events;
+pub mod expired_tokens;
 mod field_path;
 mod filter;
 mod freshness;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use muster_ports::clock::{Clock, Millis};
-use muster_ports::store::{Batch, Draft, Key, Precondition, ResourceName, Revision, Store, Write};
+use muster_ports::store::{Batch, CommitError, Draft, Key, Precondition, ResourceName, Revision, Store, Write};
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use crate::ids;
 use crate::refusal::Refusal;
 
 /// Where tokens are kept.
-const RESOURCE: &str = "tokens.internal";
+pub(crate) const RESOURCE: &str = "tokens.internal";
 /// What a secret starts with, so that people and scanners recognise one.
 pub(crate) const PREFIX: &str = "muster_";
 /// Most tokens there may be.
@@ -196,6 +196,29 @@ impl Tokens {
         let write = Write::Delete { key, expect: Precondition::Exists };
         self.store.commit(Batch::of(write)).await.map_err(|error| Refusal::unavailable(error.to_string()))?;
         Ok(())
+    }
+
+    /// Removes tokens that expired at least this long ago. Returns when the next of the others expires, if any does.
+    pub async fn remove_expired(&self, since: Millis) -> Result<Option<Millis>, CommitError> {
+        let (mut next, mut writes) = (None::<Millis>, Vec::new());
+        for stored in self.store.snapshot(&self.resource).range(None, None) {
+            let record = serde_json::from_slice::<Record>(stored.json());
+            let Some(expires) = record.ok().and_then(|record| record.expires).map(Millis) else { continue };
+            if expires <= since {
+                let key = Key { resource: self.resource.clone(), path: stored.path.clone() };
+                writes.push(Write::Delete { key, expect: Precondition::At(stored.revision) });
+            } else {
+                next = Some(next.map_or(expires, |next| next.min(expires)));
+            }
+        }
+        for write in writes {
+            match self.store.commit(Batch::of(write)).await {
+                // Somebody else removed it.
+                Ok(_) | Err(CommitError::Conflict { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(next)
     }
 
     /// True if there is a token of this name, valid or not.

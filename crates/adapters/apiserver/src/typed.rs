@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 
 use muster_merge::Schema;
 use muster_ports::store::{Check, Snapshot, Store};
-use muster_types::{Object, Resource};
+use muster_types::{Object, Resource, Timestamp};
 use serde_json::Value;
 
 use crate::decode::decode;
@@ -113,6 +113,12 @@ impl<S: Strategy> Kind for Typed<S> {
 
     fn needs_at_end(&self, object: &dyn AnyObject) -> Vec<Check> {
         typed::<S>(object).map(S::needs_at_end).unwrap_or_default()
+    }
+
+    fn mark_deleted(&self, object: &mut dyn AnyObject, store: &Store, _now: Timestamp) {
+        if let Some(object) = typed_mut::<S>(object) {
+            S::mark_deleted(object, store);
+        }
     }
 
     fn follows_wall_clock(&self) -> bool {

@@ -44,6 +44,19 @@ pub enum Reap {
     Delete,
     /// Its files are let go.
     Release,
+    /// It leaves its group, which counts it and deletes it in one commit.
+    Leave,
+}
+
+impl Reap {
+    /// What happens instead to a task in a state, while its group goes on. A member that was not submitted waits for its turn.
+    pub fn in_open_group(self, state: State) -> Option<Self> {
+        match self {
+            Self::Delete if state == State::Created => None,
+            Self::Delete => Some(Self::Leave),
+            Self::Expire | Self::Release | Self::Leave => Some(self),
+        }
+    }
 }
 
 /// The times of a task that matter here.

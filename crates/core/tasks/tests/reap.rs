@@ -46,6 +46,15 @@ fn without_a_limit_of_their_own_tasks_follow_the_rules_of_the_server() {
 }
 
 #[test]
+fn while_its_group_goes_on_a_member_leaves_it_instead_and_one_that_waits_for_its_turn_stays() {
+    for state in [State::Succeeded, State::Failed, State::Canceled] {
+        assert_eq!(Reap::Delete.in_open_group(state), Some(Reap::Leave));
+    }
+    assert_eq!(Reap::Delete.in_open_group(State::Created), None);
+    assert_eq!(Reap::Expire.in_open_group(State::Running), Some(Reap::Expire));
+}
+
+#[test]
 fn a_limit_of_its_own_deletes_a_task_in_whatever_state() {
     let ttl = Ttl {
         created: Some(seconds(1)),

@@ -111,11 +111,12 @@ pub(crate) fn made_by<S: Resource>(owner: &Object<S>, name: &str, place: u32, no
     }
 }
 
-/// Members are kept as long as their group, unless the user says otherwise.
+/// Members are kept as long as their group, unless the user says otherwise. A member that was made and not submitted waits for
+/// its turn, and nobody forgot it: it has no limit at all.
 fn kept_with_group(ttl: Ttl) -> Ttl {
     let no_limit = Some(Duration::default());
     Ttl {
-        created: ttl.created.or(no_limit),
+        created: no_limit,
         succeeded: ttl.succeeded.or(no_limit),
         failed: ttl.failed.or(no_limit),
         canceled: ttl.canceled.or(no_limit),

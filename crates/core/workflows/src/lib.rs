@@ -9,7 +9,9 @@
 #![warn(missing_docs)]
 
 mod cron;
+pub mod departure;
 pub mod derived_uid;
+pub mod group_brief;
 pub mod group_members;
 pub mod group_plan;
 pub mod group_render;

@@ -38,7 +38,7 @@ impl Succession {
     }
 }
 
-fn group_of(task: &Task) -> Option<&OwnerReference> {
+pub(crate) fn group_of(task: &Task) -> Option<&OwnerReference> {
     let owners = &task.metadata.owner_references;
     owners.iter().find(|owner| owner.controller == Some(true) && owner.kind == TaskGroupSpec::NAMES.kind)
 }

@@ -87,6 +87,13 @@ fn a_member_is_kept_as_long_as_its_group_unless_it_says_otherwise() {
 }
 
 #[test]
+fn a_member_that_waits_for_its_turn_has_no_limit_of_its_own() {
+    let spec = json!({"mode": "pipeline", "tasks": [{}, {"spec": {"ttl": {"created": "1s"}}}]});
+    let ttl = member(&spec, 1, false).spec.ttl;
+    assert_eq!(ttl.created, Some(muster_types::Duration::default()));
+}
+
+#[test]
 fn a_group_of_a_job_has_its_name_priority_and_robots() {
     let job = job(
         &json!({

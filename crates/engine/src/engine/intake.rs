@@ -1,17 +1,24 @@
 //! Committed changes, taken in: the board, the catalogs and the times are as the store is.
 
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
 use muster_ports::clock::Millis;
 use muster_ports::store::{Change, Stored, Watch, WatchError};
 use muster_tasks::brief::Brief;
 use muster_tasks::view::TaskView;
-use muster_types::State;
+use muster_types::{State, Timestamp};
+use serde::Deserialize;
 
+use super::leaving::uid_text;
 use super::robots::Robots;
 use super::{Engine, Uid};
 use crate::catalogs::Catalogs;
 use crate::files::Order;
 use crate::intake::Intake;
 use crate::read_briefs::read_briefs;
+
+static RELEASED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"released\""));
 
 impl Intake for Engine {
     fn watch(&mut self) -> &mut Watch {
@@ -27,7 +34,9 @@ impl Intake for Engine {
             self.catalogs.observe(change);
             self.readiness.observe(change);
             if change.deleted && change.resource == self.groups {
-                self.pipelines.remove(&change.object.path);
+                self.group_briefs.remove(&change.object.path);
+                self.forget_group(&change.object);
+            } else if change.resource == self.groups && is_released_now(change) {
                 self.forget_group(&change.object);
             }
             return;
@@ -49,6 +58,10 @@ impl Intake for Engine {
         if brief.view.prefetched {
             // Its rank, or what it runs, may be another now.
             self.recall(brief.view.uid);
+        }
+        if brief.life.released && brief.view.state.is_terminal() && is_released_now(change) {
+            let (task, attempts) = (uid_text(brief.view.uid), brief.attempts);
+            self.files.order(Order::Forget { task, attempts });
         }
     }
 
@@ -144,4 +157,25 @@ impl Engine {
         }
         self.robots.show(view);
     }
+}
+
+/// True if this change says that files were let go, of a task or of a group.
+fn is_released_now(change: &Change) -> bool {
+    let is_released = |stored: &Stored| {
+        RELEASED.find(stored.json()).is_some()
+            && serde_json::from_slice::<Releasable>(stored.json()).is_ok_and(|it| it.status.released.is_some())
+    };
+    is_released(&change.object) && !change.previous.as_ref().is_some_and(is_released)
+}
+
+/// What of an object says whether its files were let go.
+#[derive(Deserialize)]
+pub(super) struct Releasable {
+    #[serde(default)]
+    pub status: ReleasableStatus,
+}
+
+#[derive(Deserialize, Default)]
+pub(super) struct ReleasableStatus {
+    pub released: Option<Timestamp>,
 }

@@ -3,16 +3,14 @@
 //! The loop of groups would do the same after that commit, and the queue start it after one more. Nothing here decides what
 //! that loop would not: a group that is suspended, canceled or on its way out submits nothing.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use muster_ports::clock::Millis;
 use muster_ports::store::Key;
 use muster_tasks::view::TaskView;
-use muster_types::Timestamp;
-use muster_types::task_group::GroupMode;
+use muster_types::Task;
+use muster_workflows::group_brief::{GroupBrief, group_name_of};
 use muster_workflows::succession::Succession;
-use serde::Deserialize;
 
 use super::Engine;
 use crate::edits::Edits;
@@ -24,7 +22,8 @@ impl Engine {
         let Some(edit) = edits.edit(former) else { return };
         let Some(succession) = Succession::of(&edit.task) else { return };
         let namespace = edit.task.metadata.namespace.clone();
-        if !self.pipeline_goes_on(&namespace, &succession) {
+        let group = self.group_brief(&namespace, &succession.group);
+        if !group.is_some_and(|group| group.uid == succession.uid && group.submits_next()) {
             return;
         }
         let path = Key::new(&self.tasks, &namespace, &succession.next).path;
@@ -39,53 +38,21 @@ impl Engine {
         }
     }
 
-    fn pipeline_goes_on(&mut self, namespace: &str, succession: &Succession) -> bool {
-        let key = Key::new(&self.groups, namespace, &succession.group);
-        let Some(stored) = self.outside.store.get(&key) else { return false };
-        if let Some((revision, goes_on)) = self.pipelines.get(&key.path)
-            && *revision == stored.revision
-        {
-            return *goes_on;
+    /// A group in brief, if it is there. It is read again only when it changed.
+    pub(super) fn group_brief(&mut self, namespace: &str, name: &str) -> Option<&GroupBrief> {
+        let key = Key::new(&self.groups, namespace, name);
+        let stored = self.outside.store.get(&key)?;
+        let known = self.group_briefs.get(&key.path).is_some_and(|(revision, _)| *revision == stored.revision);
+        if !known {
+            let brief = GroupBrief::read(stored.json())?;
+            self.group_briefs.insert(key.path.clone(), (stored.revision, brief));
         }
-        let group = serde_json::from_slice::<Group<'_>>(stored.json());
-        let goes_on = group.is_ok_and(|group| group.goes_on(&succession.uid));
-        self.pipelines.insert(key.path, (stored.revision, goes_on));
-        goes_on
+        self.group_briefs.get(&key.path).map(|(_, brief)| brief)
     }
-}
 
-/// What of a stored group says whether its pipeline goes on; a group may be large.
-#[derive(Deserialize)]
-struct Group<'a> {
-    #[serde(borrow)]
-    metadata: Metadata<'a>,
-    spec: Spec,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Metadata<'a> {
-    #[serde(borrow)]
-    uid: Cow<'a, str>,
-    deletion_timestamp: Option<Timestamp>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Spec {
-    mode: Option<GroupMode>,
-    suspend: bool,
-    cancel: bool,
-}
-
-impl Group<'_> {
-    fn goes_on(&self, uid: &str) -> bool {
-        let (metadata, spec) = (&self.metadata, &self.spec);
-        let is_pipeline = spec.mode == Some(GroupMode::Pipeline);
-        is_pipeline
-            && metadata.uid == uid
-            && metadata.deletion_timestamp.is_none()
-            && !spec.suspend
-            && !spec.cancel
+    /// True if a task is a member of a group that goes on and counts it.
+    pub(super) fn is_counted_by_group(&mut self, task: &Task) -> bool {
+        let Some(name) = group_name_of(task) else { return false };
+        self.group_brief(&task.metadata.namespace, name).is_some_and(|group| group.counts(task))
     }
 }

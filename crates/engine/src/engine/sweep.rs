@@ -13,6 +13,7 @@ use muster_tasks::view::{parse_uid, state_of};
 use muster_types::task::Runtime;
 use muster_types::{State, Task};
 
+use super::intake::Releasable;
 use super::leaving::uid_text;
 use super::{Engine, Uid, handle_of, read};
 use crate::files::Order;
@@ -121,11 +122,17 @@ impl Engine {
         }
         if found.len() < left_by.len() {
             let groups = self.outside.store.snapshot(&self.groups);
-            for Uid { uid } in groups.range(None, None).filter_map(Stored::metadata) {
-                left_by.remove(&uid);
+            for stored in groups.range(None, None).filter(|stored| !is_released(stored)) {
+                if let Some(Uid { uid }) = stored.metadata() {
+                    left_by.remove(&uid);
+                }
             }
         }
         for task in found {
+            if task.status.released.is_some() && !has_attempt(&task) {
+                // Its files were to be let go, and perhaps were not yet.
+                continue;
+            }
             for handle in left_by.remove(&task.metadata.uid).unwrap_or_default() {
                 self.keep_left(&task, handle, now);
             }
@@ -150,4 +157,9 @@ impl Engine {
         let pin = self.pin(task, handle);
         self.due.keep(pin, until);
     }
+}
+
+/// True if the files of a group were let go.
+fn is_released(stored: &Stored) -> bool {
+    serde_json::from_slice::<Releasable>(stored.json()).is_ok_and(|group| group.status.released.is_some())
 }

@@ -1,11 +1,12 @@
 //! Groups and jobs as the loop keeps them: in full while they go on, in brief when they have ended.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use muster_ports::clock::Millis;
-use muster_ports::store::{Committed, Key, Revision};
+use muster_ports::store::{Committed, Key, ResourceName, Revision};
 use muster_types::{Job, Metadata, TaskGroup};
 use muster_workflows::group_members::Members;
+use muster_workflows::group_render::member_name;
 use muster_workflows::job_plan::GroupStand;
 use muster_workflows::job_render::group_name;
 
@@ -13,6 +14,9 @@ use muster_workflows::job_render::group_name;
 const STATUS_PAUSE: i64 = 250;
 /// and bytes that such writes of one object cost in a millisecond: a long chain carries its whole text with each.
 const STATUS_BYTES: i64 = 32;
+
+/// Time after which a member that is to be deleted waits no longer for its group, however large that is.
+const LEAVING_PAUSE: i64 = 2_000;
 
 /// When something was last written, and how much that was.
 #[derive(Debug, Clone, Copy, Default)]
@@ -31,6 +35,11 @@ impl Written {
     pub fn next(self) -> Millis {
         let bytes = i64::try_from(self.bytes).unwrap_or(i64::MAX);
         Millis(self.at.0 + STATUS_PAUSE.max(bytes / STATUS_BYTES))
+    }
+
+    /// When it may be written again because members leave.
+    pub fn next_for_leaving(self) -> Millis {
+        self.next().min(Millis(self.at.0 + LEAVING_PAUSE))
     }
 }
 
@@ -56,8 +65,37 @@ pub struct OpenGroup {
     pub group: TaskGroup,
     /// Its members.
     pub members: Members,
+    /// Places of members whose deletion waits until they are counted.
+    pub leaving: BTreeSet<u32>,
     /// Places that are not made because something of that name is there: true if it is ours.
     pub taken: BTreeMap<u32, bool>,
+}
+
+impl OpenGroup {
+    /// A group none of whose members was seen.
+    pub fn new(group: TaskGroup) -> Self {
+        let members = Members::new(group.spec.total(), group.status.made);
+        Self { group, members, leaving: BTreeSet::new(), taken: BTreeMap::new() }
+    }
+
+    /// Members were counted and deleted.
+    pub fn count_gone(&mut self, places: &[u32]) {
+        for place in places {
+            self.members.observe_gone(*place);
+            self.leaving.remove(place);
+        }
+    }
+
+    /// Where the members are stored whose deletion waits until they are counted.
+    pub fn leaving_keys(&self, tasks: &ResourceName) -> Vec<Key> {
+        self.leaving.iter().map(|place| self.member_key(tasks, *place)).collect()
+    }
+
+    /// Where the member at a place is stored.
+    pub fn member_key(&self, tasks: &ResourceName, place: u32) -> Key {
+        let metadata = &self.group.metadata;
+        Key::new(tasks, &metadata.namespace, &member_name(&metadata.name, &self.group.spec, place))
+    }
 }
 
 /// A job.

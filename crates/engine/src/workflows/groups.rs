@@ -9,6 +9,7 @@ use muster_workflows::group_plan::{EndReason, GroupPlan, plan_group};
 use muster_workflows::group_render::{member_name, render_member};
 use muster_workflows::group_status::fold_group;
 
+use super::departures::Departures;
 use super::edits::{cancel, submit};
 use super::entries::{Written, first_revision};
 use super::member_brief::MemberBrief;
@@ -20,6 +21,8 @@ struct GroupWork {
     uid: String,
     /// The group as it will be, if it changes, and what is made with it.
     written: Option<(TaskGroup, Batch)>,
+    /// Places of members that are deleted with it.
+    leaves: Vec<u32>,
     /// Changes of members.
     edits: Vec<Batch>,
 }
@@ -43,15 +46,18 @@ impl Workflows {
                 Some((group, store.commit(batch).await))
             };
             let (written, edits) = join(written, edits).await;
-            (work.uid, written, edits)
+            (work.uid, written, work.leaves, edits)
         });
-        for (uid, written, edits) in join_all(commits).await {
+        for (uid, written, leaves, edits) in join_all(commits).await {
             for error in edits.into_iter().filter_map(Result::err) {
                 self.try_again(&error, Due::LookAtGroup(uid.clone()), now);
             }
             match written {
                 None => {}
                 Some((group, Ok(committed))) => {
+                    if let Some(open) = self.groups.get_mut(&uid).and_then(|entry| entry.open.as_mut()) {
+                        open.count_gone(&leaves);
+                    }
                     self.group_written(&uid, group, &committed, now);
                 }
                 Some((_, Err(error))) => {
@@ -84,8 +90,12 @@ impl Workflows {
         note_taken_names(&open.group, &open.taken, &mut status.conditions, now);
         let before = &open.group.status;
         let urgent = status.state != before.state || status.made != before.made;
+        let next =
+            if open.leaving.is_empty() { entry.written.next() } else { entry.written.next_for_leaving() };
+        let ripe = urgent || next <= now;
+        let leaves = if ripe { Departures::of(open, &self.store, &self.names) } else { Departures::default() };
+        status.gone = leaves.added_to(status.gone);
         let changed = status != *before;
-        let ripe = urgent || entry.written.next() <= now;
         let edits = edits_of(&self.store, &self.names.tasks, &open.group, &plan, now);
         let mut written = None;
         if changed && ripe {
@@ -98,11 +108,13 @@ impl Workflows {
                 let key = Key::new(&self.names.tasks, &task.metadata.namespace, &task.metadata.name);
                 writes.extend(put(key, Precondition::Absent, &mut task));
             }
+            writes.extend(leaves.writes);
             written = Some((group, Batch { writes, ..Batch::default() }));
-        } else if changed {
-            self.due.insert((entry.written.next(), Due::LookAtGroup(uid.to_owned())));
+        } else if !ripe && (changed || !open.leaving.is_empty()) {
+            self.due.insert((next, Due::LookAtGroup(uid.to_owned())));
         }
-        (written.is_some() || !edits.is_empty()).then(|| GroupWork { uid: uid.to_owned(), written, edits })
+        let leaves = leaves.places;
+        (written.is_some() || !edits.is_empty()).then(|| GroupWork { uid: uid.to_owned(), written, leaves, edits })
     }
 
     /// Something else has the name of a member: that member cannot be made. It counts as failed, unless it is ours.

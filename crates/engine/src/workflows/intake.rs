@@ -3,12 +3,11 @@
 use muster_ports::clock::Millis;
 use muster_ports::store::{Change, Key, Stored, Watch, WatchError};
 use muster_types::{Job, JsonText, TaskGroup};
-use muster_workflows::group_members::Members;
 use muster_workflows::lifetime::{group_end_of_life, job_end_of_life};
 
 use super::entries::{GroupEntry, JobEntry, OpenGroup, OpenJob, Written, controller, stand_of};
 use super::member_brief::MemberBrief;
-use super::{Due, Workflows};
+use super::{Due, Workflows, departures};
 use crate::intake::Intake;
 
 impl Intake for Workflows {
@@ -22,7 +21,7 @@ impl Intake for Workflows {
             return self.observe_stored(resource, &change.object);
         }
         if resource == self.names.tasks.as_str() {
-            self.observe_member(change.object.json(), true);
+            self.observe_member(&change.object, true);
         } else if resource == self.names.groups.as_str() {
             self.forget_group(&change.object);
         } else if resource == self.names.jobs.as_str()
@@ -33,7 +32,7 @@ impl Intake for Workflows {
     }
 
     fn start_over(&mut self) -> Result<(), WatchError> {
-        *self = Self::new(self.store.clone(), self.clock.clone())?;
+        *self = Self::with_lifetimes(self.store.clone(), self.clock.clone(), self.lifetimes)?;
         Ok(())
     }
 }
@@ -58,7 +57,7 @@ impl Workflows {
 
     fn observe_stored(&mut self, resource: &str, stored: &Stored) {
         if resource == self.names.tasks.as_str() {
-            self.observe_member(stored.json(), false);
+            self.observe_member(stored, false);
         } else if resource == self.names.groups.as_str() {
             self.observe_group(stored);
         } else if resource == self.names.jobs.as_str() {
@@ -66,15 +65,25 @@ impl Workflows {
         }
     }
 
-    fn observe_member(&mut self, json: &[u8], deleted: bool) {
-        let Some(brief) = MemberBrief::read(json) else { return };
-        let Some(open) = self.groups.get_mut(&brief.group).and_then(|entry| entry.open.as_mut()) else {
+    fn observe_member(&mut self, stored: &Stored, deleted: bool) {
+        let brief = MemberBrief::read(stored.json());
+        let group = brief.as_ref().and_then(|brief| self.groups.get_mut(&brief.group));
+        let open = group.and_then(|entry| entry.open.as_mut());
+        let (Some(brief), Some(open)) = (brief, open) else {
+            if !deleted && departures::is_leaving(stored) {
+                self.due.insert((Millis(0), Due::LetGo(stored.path.clone())));
+            }
             return;
         };
         if deleted {
             open.members.observe_gone(brief.place);
         } else {
             open.members.observe(brief.place, brief.state, brief.cancel);
+        }
+        if brief.leaving && !deleted {
+            open.leaving.insert(brief.place);
+        } else {
+            open.leaving.remove(&brief.place);
         }
         self.dirty_groups.push(&brief.group);
     }
@@ -114,23 +123,25 @@ impl Workflows {
         let Some(entry) = self.groups.get_mut(uid) else { return };
         let (stand, name) = (stand_of(&group), group.metadata.name.clone());
         let goes_on = !stand.state.is_terminal() && group.metadata.deletion_timestamp.is_none();
-        let end_of_life = group_end_of_life(&group);
+        let end_of_life = group_end_of_life(&group, &self.lifetimes);
         match (&mut entry.open, goes_on) {
             (Some(open), true) => {
                 open.members.set_made(group.status.made);
                 open.group = group;
             }
             (None, true) => {
-                let members = Members::new(group.spec.total(), group.status.made);
-                entry.open = Some(OpenGroup { group, members, taken: std::collections::BTreeMap::new() });
+                entry.open = Some(OpenGroup::new(group));
             }
-            (open, false) => *open = None,
+            (open, false) => {
+                let left = open.take().into_iter().flat_map(|open| open.leaving_keys(&self.names.tasks));
+                self.due.extend(left.map(|key| (Millis(0), Due::LetGo(key.path))));
+            }
         }
         if goes_on {
             self.dirty_groups.push(uid);
         }
-        if let Some(second) = end_of_life {
-            self.due.insert((Millis(second.saturating_mul(1000)), Due::GroupEndOfLife(uid.to_owned())));
+        if let Some((second, what)) = end_of_life {
+            self.due.insert((Millis(second.saturating_mul(1000)), Due::GroupEndOfLife(uid.to_owned(), what)));
         }
         let job = entry.job.clone();
         self.tell_job(job.as_deref(), &name, uid, Some(stand));
@@ -154,6 +165,8 @@ impl Workflows {
     fn forget_group(&mut self, stored: &Stored) {
         let Some(uid) = self.group_uids.remove(&stored.path) else { return };
         let Some(entry) = self.groups.remove(&uid) else { return };
+        let left = entry.open.into_iter().flat_map(|open| open.leaving_keys(&self.names.tasks));
+        self.due.extend(left.map(|key| (Millis(0), Due::LetGo(key.path))));
         self.tell_job(entry.job.as_deref(), stored.name(), &uid, None);
     }
 
@@ -186,7 +199,7 @@ impl Workflows {
     pub(super) fn settle_job(&mut self, uid: &str, job: Job) {
         let Some(entry) = self.jobs.get_mut(uid) else { return };
         let goes_on = !job.status.current_state().is_terminal() && job.metadata.deletion_timestamp.is_none();
-        let end_of_life = job_end_of_life(&job);
+        let end_of_life = job_end_of_life(&job, &self.lifetimes);
         match (&mut entry.open, goes_on) {
             (Some(open), true) => open.job = job,
             (None, true) => entry.open = Some(OpenJob::new(job)),
@@ -195,8 +208,8 @@ impl Workflows {
         if goes_on {
             self.dirty_jobs.push(uid);
         }
-        if let Some(second) = end_of_life {
-            self.due.insert((Millis(second.saturating_mul(1000)), Due::JobEndOfLife(uid.to_owned())));
+        if let Some((second, what)) = end_of_life {
+            self.due.insert((Millis(second.saturating_mul(1000)), Due::JobEndOfLife(uid.to_owned(), what)));
         }
     }
 }

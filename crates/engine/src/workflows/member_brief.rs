@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
-use muster_types::State;
+use muster_types::{State, Timestamp};
+use muster_workflows::departure::COUNTED;
 use serde::Deserialize;
 
 /// Every member has it, hardly anything else does.
@@ -21,6 +22,8 @@ pub struct MemberBrief {
     pub state: State,
     /// Its end was asked for.
     pub cancel: bool,
+    /// Its deletion was asked for and waits for its group.
+    pub leaving: bool,
 }
 
 impl MemberBrief {
@@ -29,12 +32,15 @@ impl MemberBrief {
         MARK.find(json)?;
         let task: Stored<'_> = serde_json::from_slice(json).ok()?;
         let metadata = task.metadata;
+        let leaving =
+            metadata.deletion_timestamp.is_some() && metadata.finalizers.iter().any(|name| name == COUNTED);
         let owner = metadata.owner_references.into_iter().find(|owner| owner.controller == Some(true))?;
         Some(Self {
             group: owner.uid.into_owned(),
             place: metadata.annotations.place?.parse().ok()?,
             state: State::of(task.status.state, task.spec.suspend),
             cancel: task.spec.cancel,
+            leaving,
         })
     }
 }
@@ -56,6 +62,9 @@ struct Metadata<'a> {
     owner_references: Vec<Owner<'a>>,
     #[serde(borrow, default)]
     annotations: Annotations<'a>,
+    deletion_timestamp: Option<Timestamp>,
+    #[serde(borrow, default)]
+    finalizers: Vec<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
@@ -98,7 +107,8 @@ mod tests {
         group.spec.tasks.push(muster_types::task_group::GroupTask::default());
         let mut task = render_member(&group, 0, false, Millis(0));
         let read = |task: &muster_types::Task| MemberBrief::read(&serde_json::to_vec(task).unwrap());
-        let brief = MemberBrief { group: "u".to_owned(), place: 0, state: State::Created, cancel: false };
+        let (group, leaving) = ("u".to_owned(), false);
+        let brief = MemberBrief { group, place: 0, state: State::Created, cancel: false, leaving };
         assert_eq!(read(&task), Some(brief.clone()));
         task.spec.suspend = false;
         task.spec.cancel = true;

@@ -6,6 +6,8 @@ use muster_ports::clock::{Clock, Millis};
 use muster_ports::publisher::Boxed;
 use muster_ports::store::{Store, WatchError};
 
+use muster_workflows::lifetime::Lifetimes;
+
 use super::Workflows;
 use crate::wake::{self, Cycle};
 
@@ -18,6 +20,9 @@ impl Cycle for Workflows {
 }
 
 /// Cycles whenever something changed or is due, until the store closes.
-pub fn run(store: Store, clock: Arc<dyn Clock>) -> Boxed<'static, ()> {
-    Box::pin(async move { wake::run(store.clone(), clock.clone(), Workflows::new(store, clock)).await })
+pub fn run(store: Store, clock: Arc<dyn Clock>, lifetimes: Lifetimes) -> Boxed<'static, ()> {
+    Box::pin(async move {
+        let workflows = Workflows::with_lifetimes(store.clone(), clock.clone(), lifetimes);
+        wake::run(store, clock, workflows).await;
+    })
 }

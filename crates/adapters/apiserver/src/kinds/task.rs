@@ -3,10 +3,14 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use muster_ports::store::{Key, ResourceName, Store};
 use muster_tasks::progress::submit;
 use muster_types::name_rules;
 use muster_types::task::{Runtime, TaskSpec};
-use muster_types::{State, Task};
+use muster_types::task_group::TaskGroupSpec;
+use muster_types::{Resource, State, Task};
+use muster_workflows::departure;
+use muster_workflows::group_brief::{GroupBrief, group_name_of};
 use serde_json::{Value, json};
 
 use super::{container, robots, task_update};
@@ -44,6 +48,17 @@ impl Strategy for TaskSpec {
 
     fn validate_update(old: &Task, new: &Task, causes: &mut Causes) {
         task_update::validate(old, new, causes);
+    }
+
+    /// A member that has ended is deleted by its group, with the note of how it ended.
+    fn mark_deleted(task: &mut Task, store: &Store) {
+        let Some(name) = group_name_of(task).filter(|_| task.state().is_terminal()) else { return };
+        let groups = ResourceName::new(&format!("{}.{}", TaskGroupSpec::NAMES.plural, TaskGroupSpec::NAMES.group));
+        let group = store.get(&Key::new(&groups, &task.metadata.namespace, name));
+        let group = group.and_then(|stored| GroupBrief::read(stored.json()));
+        if group.is_some_and(|group| group.counts(task)) {
+            departure::hold(task);
+        }
     }
 
     fn columns() -> Vec<Column<Self>> {

@@ -223,7 +223,7 @@ impl Kind for ManagedKind {
         managed(object).and_then(|resource| family::restrained(&self.info.plural, resource, store))
     }
 
-    fn mark_deleted(&self, object: &mut dyn AnyObject, now: Timestamp) {
+    fn mark_deleted(&self, object: &mut dyn AnyObject, _store: &Store, now: Timestamp) {
         if let Some(resource) = managed_mut(object) {
             fold_conditions(&self.rules, resource, now);
         }

@@ -186,7 +186,7 @@ fn mark(call: &Call, object: &mut dyn AnyObject, options: &DeleteOptions) -> Res
         metadata.deletion_timestamp = Some(now);
         metadata.deletion_grace_period_seconds = Some(options.grace_period_seconds.unwrap_or(0).max(0));
         metadata.generation += 1;
-        call.kind.mark_deleted(object, now);
+        call.kind.mark_deleted(object, &call.api.store, now);
     }
     let metadata = object.metadata();
     Ok(before != (metadata.finalizers.clone(), metadata.deletion_timestamp))

@@ -1,12 +1,15 @@
 //! Who may do what: tokens, roles, and that no way of reading shows more than another.
 
+use std::sync::Arc;
+
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE};
 use muster_apiserver::access::Role;
-use muster_apiserver::kinds;
+use muster_apiserver::{expired_tokens, kinds};
+use muster_ports::store::WatchScope;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::server::{Answer, Ask, MERGE_PATCH, Server, TABLE, path, task};
+use crate::server::{Answer, Ask, MERGE_PATCH, SOON, Server, TABLE, path, task};
 
 const VERBS: [&str; 8] = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
 
@@ -111,6 +114,38 @@ async fn an_expired_token_opens_nothing() {
     let answer = server.send(ask).await;
     assert!(answer.refused(401).contains("expired"));
     assert!(answer.headers.contains_key("www-authenticate"));
+}
+
+#[tokio::test]
+async fn a_token_is_removed_an_hour_after_it_expired() {
+    let server = Server::start().await;
+    let listed = async || {
+        let items = server.get("/tokens").await.good()["items"].as_array().unwrap().clone();
+        items.iter().map(|item| item["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    for (name, seconds) in [("longer", 7200), ("short", 60)] {
+        let wanted = json!({"name": name, "role": "viewer", "lifetimeSeconds": seconds});
+        server.post("/tokens", &wanted).await.good();
+    }
+    server.clock.advance(3_600_000);
+    let remover = expired_tokens::remove(server.store.clone(), Arc::new(server.clock.clone()));
+    let remover = tokio::spawn(remover);
+    // It looks again when a token was made.
+    let other = json!({"name": "other", "role": "viewer"});
+    server.post("/tokens", &other).await.good();
+    assert_eq!(listed().await, ["admin", "longer", "other", "short"]);
+    server.clock.advance(60_000);
+    let mut changes = server.store.watch(WatchScope::All, server.store.revision()).unwrap();
+    server.post("/tokens", &json!({"name": "wakes", "role": "viewer"})).await.good();
+    tokio::time::timeout(SOON, async {
+        while listed().await.contains(&"short".to_owned()) {
+            changes.next(1).await.unwrap();
+        }
+    })
+    .await
+    .expect("the token goes");
+    assert_eq!(listed().await, ["admin", "longer", "other", "wakes"]);
+    remover.abort();
 }
 
 #[tokio::test]

@@ -111,3 +111,26 @@ async fn progress_is_a_column() {
         [json!("g"), json!("Running"), json!("replicas"), json!("37/50"), json!(2), json!(1)]
     );
 }
+
+#[tokio::test]
+async fn a_member_that_has_ended_is_deleted_by_its_group_while_that_goes_on() {
+    let server = Server::start().await;
+    let group = server.post(&path("taskgroups"), &object("TaskGroup", "g", &json!({"tasks": one()}))).await.good();
+    for (name, state) in [("ended", "Succeeded"), ("late", "Failed"), ("runs", "Running")] {
+        let mut member = object("Task", name, &one()[0]["spec"]);
+        member["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "muster.dev/v1alpha1", "kind": "TaskGroup", "name": "g",
+            "uid": group["metadata"]["uid"], "controller": true,
+        }]);
+        server.create(&member).await;
+        server.set_status(name, &json!({ "state": state })).await;
+    }
+    let of = |name: &str| format!("{}/{name}", path("tasks"));
+    let held = json!(["muster.dev/counted-by-group"]);
+    assert_eq!(server.delete(&of("ended")).await.good()["metadata"]["finalizers"], held);
+    assert_eq!(server.get(&of("ended")).await.good()["metadata"]["finalizers"], held);
+    let status = format!("{}/g/status", path("taskgroups"));
+    server.patch(&status, MERGE_PATCH, &json!({"status": {"state": "Failed"}})).await.good();
+    server.delete(&of("late")).await.good();
+    server.get(&of("late")).await.refused(404);
+}
