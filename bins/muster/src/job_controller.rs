@@ -28,7 +28,9 @@ pub fn to_schedule(document: &Value) -> Result<Value, String> {
         match field.as_str() {
             "apiVersion" | "kind" | "metadata" => {}
             "desiredState" | "spec" if settings.is_some() => {
-                return Err("a JobController has either desiredState or spec, and this one has both".to_owned());
+                return Err(
+                    "a JobController has either desiredState or spec, and this one has both".to_owned()
+                );
             }
             "desiredState" | "spec" => (at, settings) = (field, value.as_object()),
             "id" => set_once(&mut metadata, "name", value),
@@ -44,7 +46,9 @@ pub fn to_schedule(document: &Value) -> Result<Value, String> {
         match field.as_str() {
             "schedulePolicy" | "selector" => drop(schedule.insert(field.clone(), value.clone())),
             "templateRef" => drop(schedule.insert(field.clone(), template_ref(&path, value)?)),
-            "podTemplate" | "template" => drop(schedule.insert("template".to_owned(), template(&path, value)?)),
+            "podTemplate" | "template" => {
+                drop(schedule.insert("template".to_owned(), template(&path, value)?))
+            }
             _ => return Err(no_equivalent(&path, "a Schedule")),
         }
     }
@@ -139,7 +143,8 @@ fn pod_spec(at: &str, spec: &Value, task: &mut Map<String, Value>) -> Result<boo
         match field.as_str() {
             "containers" => {
                 let found = value.as_array().ok_or_else(|| format!("{path}: must be a list"))?;
-                let found = found.iter().enumerate().map(|(place, it)| container(&format!("{path}[{place}]"), it));
+                let found =
+                    found.iter().enumerate().map(|(place, it)| container(&format!("{path}[{place}]"), it));
                 task.insert("containers".to_owned(), Value::Array(found.collect::<Result<_, _>>()?));
                 has_containers = true;
             }
@@ -275,7 +280,9 @@ mod tests {
         let task = read(&with_pod(&more)).spec.template.unwrap().spec;
         assert_eq!(
             task.pod,
-            Some(json!({"nodeSelector": {"disk": "ssd"}, "serviceAccountName": "runner", "tolerations": [{"key": "x"}]}))
+            Some(
+                json!({"nodeSelector": {"disk": "ssd"}, "serviceAccountName": "runner", "tolerations": [{"key": "x"}]})
+            )
         );
         assert_eq!(task.timeout, Some(muster_types::Duration::from_secs(60)));
         assert_eq!(task.kill_timeout, Some(muster_types::Duration::from_secs(5)));
@@ -318,8 +325,15 @@ mod tests {
         let asked = contained(json!({"resources": {"limits": {"cpu": 2}, "requests": {"cpu": 1}}}));
         assert!(asked.starts_with("spec.template.spec.containers[0].resources.requests: "), "{asked}");
         assert!(with(json!({"template": {}})).contains("containers"));
-        assert!(with(json!({"templateRef": {"name": "t", "namespace": "n"}})).starts_with("spec.templateRef.namespace"));
+        assert!(
+            with(json!({"templateRef": {"name": "t", "namespace": "n"}}))
+                .starts_with("spec.templateRef.namespace")
+        );
         assert!(to_schedule(&json!({"kind": "JobController"})).unwrap_err().contains("desiredState"));
-        assert!(to_schedule(&json!({"kind": "JobController", "replicas": 1})).unwrap_err().starts_with("replicas: "));
+        assert!(
+            to_schedule(&json!({"kind": "JobController", "replicas": 1}))
+                .unwrap_err()
+                .starts_with("replicas: ")
+        );
     }
 }

@@ -91,8 +91,7 @@ impl Server {
             mint: Mint::worthless(),
         };
         let engine = Engine::new(settings, outside, files).unwrap();
-        let workflows =
-            Workflows::with_lifetimes(store.clone(), Arc::new(clock.clone()), LIFETIMES).unwrap();
+        let workflows = Workflows::with_lifetimes(store.clone(), Arc::new(clock.clone()), LIFETIMES).unwrap();
         Self { log, clock, store, blobs, engine, workflows }
     }
 
@@ -182,7 +181,8 @@ impl Server {
 
 /// Members with data: the status of their group is written seldom.
 fn large(mode: &str, members: usize, ttl: &Value) -> Value {
-    let task = json!({"spec": {"container": {"command": ["true"]}, "data": {"text": "x".repeat(4096)}, "ttl": ttl}});
+    let task =
+        json!({"spec": {"container": {"command": ["true"]}, "data": {"text": "x".repeat(4096)}, "ttl": ttl}});
     json!({"mode": mode, "tasks": vec![task; members]})
 }
 

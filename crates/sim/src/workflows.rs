@@ -193,9 +193,7 @@ impl World {
             && let Some(name) = self.dice.pick(&names)
         {
             let name = name.clone();
-            let changed = self
-                .change::<TaskGroupSpec>(&name, |it| it.spec.cancel = true)
-                .await?;
+            let changed = self.change::<TaskGroupSpec>(&name, |it| it.spec.cancel = true).await?;
             self.played.faults += u32::from(changed);
         }
         // Now and then everything rests for a while.

@@ -7,7 +7,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use muster_ports::clock::{Clock, Millis};
-use muster_ports::store::{Batch, CommitError, Draft, Key, Precondition, ResourceName, Revision, Store, Write};
+use muster_ports::store::{
+    Batch, CommitError, Draft, Key, Precondition, ResourceName, Revision, Store, Write,
+};
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -32,14 +32,16 @@ pub enum EndOfLife {
 /// When the time of a job is over, in seconds, and what happens then; `None` if never.
 pub fn job_end_of_life(job: &Job, lifetimes: &Lifetimes) -> Option<(i64, EndOfLife)> {
     let status = &job.status;
-    let ended = Ended { state: status.current_state(), at: status.terminated?, released: status.released.is_some() };
+    let ended =
+        Ended { state: status.current_state(), at: status.terminated?, released: status.released.is_some() };
     end_of_life(&job.metadata, ended, job.spec.ttl, lifetimes)
 }
 
 /// When the time of a group is over, in seconds, and what happens then; `None` if never.
 pub fn group_end_of_life(group: &TaskGroup, lifetimes: &Lifetimes) -> Option<(i64, EndOfLife)> {
     let status = &group.status;
-    let ended = Ended { state: status.current_state(), at: status.terminated?, released: status.released.is_some() };
+    let ended =
+        Ended { state: status.current_state(), at: status.terminated?, released: status.released.is_some() };
     end_of_life(&group.metadata, ended, None, lifetimes)
 }
 
@@ -96,6 +98,9 @@ mod tests {
         assert_eq!(end(&failed), None);
         failed.spec.ttl = Some(Duration::from_secs(5));
         assert_eq!(end(&failed), Some((1005, EndOfLife::Delete)));
-        assert_eq!(job_end_of_life(&ended(WorkState::Succeeded), &Lifetimes { succeeded: 0, failed: 0 }), None);
+        assert_eq!(
+            job_end_of_life(&ended(WorkState::Succeeded), &Lifetimes { succeeded: 0, failed: 0 }),
+            None
+        );
     }
 }

@@ -163,7 +163,8 @@ impl Engine {
 fn is_released_now(change: &Change) -> bool {
     let is_released = |stored: &Stored| {
         RELEASED.find(stored.json()).is_some()
-            && serde_json::from_slice::<Releasable>(stored.json()).is_ok_and(|it| it.status.released.is_some())
+            && serde_json::from_slice::<Releasable>(stored.json())
+                .is_ok_and(|it| it.status.released.is_some())
     };
     is_released(&change.object) && !change.previous.as_ref().is_some_and(is_released)
 }

@@ -42,7 +42,8 @@ impl Engine {
     pub(super) fn group_brief(&mut self, namespace: &str, name: &str) -> Option<&GroupBrief> {
         let key = Key::new(&self.groups, namespace, name);
         let stored = self.outside.store.get(&key)?;
-        let known = self.group_briefs.get(&key.path).is_some_and(|(revision, _)| *revision == stored.revision);
+        let known =
+            self.group_briefs.get(&key.path).is_some_and(|(revision, _)| *revision == stored.revision);
         if !known {
             let brief = GroupBrief::read(stored.json())?;
             self.group_briefs.insert(key.path.clone(), (stored.revision, brief));

@@ -93,7 +93,8 @@ impl Workflows {
         let next =
             if open.leaving.is_empty() { entry.written.next() } else { entry.written.next_for_leaving() };
         let ripe = urgent || next <= now;
-        let leaves = if ripe { Departures::of(open, &self.store, &self.names) } else { Departures::default() };
+        let leaves =
+            if ripe { Departures::of(open, &self.store, &self.names) } else { Departures::default() };
         status.gone = leaves.added_to(status.gone);
         let changed = status != *before;
         let edits = edits_of(&self.store, &self.names.tasks, &open.group, &plan, now);
@@ -114,7 +115,12 @@ impl Workflows {
             self.due.insert((next, Due::LookAtGroup(uid.to_owned())));
         }
         let leaves = leaves.places;
-        (written.is_some() || !edits.is_empty()).then(|| GroupWork { uid: uid.to_owned(), written, leaves, edits })
+        (written.is_some() || !edits.is_empty()).then(|| GroupWork {
+            uid: uid.to_owned(),
+            written,
+            leaves,
+            edits,
+        })
     }
 
     /// Something else has the name of a member: that member cannot be made. It counts as failed, unless it is ours.

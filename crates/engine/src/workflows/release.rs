@@ -41,7 +41,10 @@ impl Workflows {
         let outcome = self.store.commit(Batch { writes, ..Batch::default() }).await;
         match outcome {
             Err(error) => self.try_again(&error, Due::ReleaseGroup(uid.to_owned(), from), now),
-            Ok(_) if !is_last => drop(self.due.insert((now, Due::ReleaseGroup(uid.to_owned(), end)))),
+            // Others have their turn in between.
+            Ok(_) if !is_last => {
+                self.due.insert((Millis(now.0 + 1), Due::ReleaseGroup(uid.to_owned(), end)));
+            }
             Ok(_) => {}
         }
     }

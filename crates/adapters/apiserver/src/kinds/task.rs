@@ -53,7 +53,8 @@ impl Strategy for TaskSpec {
     /// A member that has ended is deleted by its group, with the note of how it ended.
     fn mark_deleted(task: &mut Task, store: &Store) {
         let Some(name) = group_name_of(task).filter(|_| task.state().is_terminal()) else { return };
-        let groups = ResourceName::new(&format!("{}.{}", TaskGroupSpec::NAMES.plural, TaskGroupSpec::NAMES.group));
+        let groups =
+            ResourceName::new(&format!("{}.{}", TaskGroupSpec::NAMES.plural, TaskGroupSpec::NAMES.group));
         let group = store.get(&Key::new(&groups, &task.metadata.namespace, name));
         let group = group.and_then(|stored| GroupBrief::read(stored.json()));
         if group.is_some_and(|group| group.counts(task)) {

@@ -200,7 +200,8 @@ fn add_type(call: &Call, api_version: &str, item: &mut Value) {
 
 /// Draws names for all that have none, or one that is taken.
 fn draw_names(call: &Call, all: &mut [New]) -> Result<(), Refusal> {
-    let mut taken: HashSet<Key> = all.iter().filter(|new| !new.generated).map(|new| new.key.clone()).collect();
+    let mut taken: HashSet<Key> =
+        all.iter().filter(|new| !new.generated).map(|new| new.key.clone()).collect();
     for new in all.iter_mut().filter(|new| new.generated) {
         let is_free = |key: &Key| !taken.contains(key) && call.api.store.get(key).is_none();
         if new.object.metadata().name.is_empty() || !is_free(&new.key) {

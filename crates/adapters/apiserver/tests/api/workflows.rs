@@ -115,7 +115,8 @@ async fn progress_is_a_column() {
 #[tokio::test]
 async fn a_member_that_has_ended_is_deleted_by_its_group_while_that_goes_on() {
     let server = Server::start().await;
-    let group = server.post(&path("taskgroups"), &object("TaskGroup", "g", &json!({"tasks": one()}))).await.good();
+    let group =
+        server.post(&path("taskgroups"), &object("TaskGroup", "g", &json!({"tasks": one()}))).await.good();
     for (name, state) in [("ended", "Succeeded"), ("late", "Failed"), ("runs", "Running")] {
         let mut member = object("Task", name, &one()[0]["spec"]);
         member["metadata"]["ownerReferences"] = json!([{

@@ -137,7 +137,8 @@ async fn items_of_a_list_need_not_say_what_they_are() {
     let made = made.json();
     assert!(made["items"].as_array().unwrap().iter().all(|item| item["kind"] == "Task"), "{made}");
     let yaml = "kind: TaskList\nitems:\n- {metadata: {name: c}, spec: {container: {command: [\"true\"]}}}\n";
-    let yaml = Ask::new("POST", &path("tasks")).header(CONTENT_TYPE, "application/yaml").body(yaml.to_owned());
+    let yaml =
+        Ask::new("POST", &path("tasks")).header(CONTENT_TYPE, "application/yaml").body(yaml.to_owned());
     assert_eq!(name(&server.send(yaml).await.good()["items"][0]), "c");
     let mut other = task("d");
     other["kind"] = json!("Application");
