@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use muster_engine::engine::{Engine, Outside};
 use muster_engine::files::{Files, Keeper};
-use muster_engine::settings::{Ahead, Mint, Settings};
+use muster_engine::settings::{Mint, Prefetch, Settings};
 use muster_engine::workflows::Workflows;
 use muster_ports::blobs::{BlobKey, Blobs, MemoryBlobs};
 use muster_ports::clock::ManualClock;
@@ -82,7 +82,7 @@ impl Server {
             pods: None,
             robots: None,
             processes: Capacity { slots: 0, cpu_millis: None, memory: None },
-            ahead: Ahead::Fixed(0),
+            prefetch: Prefetch::Fixed(0),
             only_since: None,
             url: "http://127.0.0.1".into(),
             work_root: "/work".into(),
