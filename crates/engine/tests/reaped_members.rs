@@ -10,7 +10,7 @@ use muster_engine::files::{Files, Keeper};
 use muster_engine::settings::{Mint, Prefetch, Settings};
 use muster_engine::workflows::Workflows;
 use muster_ports::blobs::{BlobKey, Blobs, MemoryBlobs};
-use muster_ports::clock::ManualClock;
+use muster_ports::clock::{Clock as _, ManualClock};
 use muster_ports::runtime::{FilesError, Handle, Launch, Runtime};
 use muster_ports::store::{Batch, Draft, History, Key, MemoryLog, Precondition, ResourceName, Store, Write};
 use muster_ports::telemetry::Telemetry;
@@ -19,7 +19,7 @@ use muster_tasks::capacity::Capacity;
 use muster_tasks::reap::ReapSettings;
 use muster_tasks::settings::Settings as QueueSettings;
 use muster_types::task_group::TaskGroupSpec;
-use muster_types::{Object, Resource, State, Task, TaskGroup, TaskSpec, Timestamp, WorkState};
+use muster_types::{Object, Resource, State, Task, TaskGroup, TaskSpec, WorkState};
 use muster_workflows::lifetime::Lifetimes;
 use serde_json::{Value, json};
 
@@ -139,14 +139,9 @@ impl Server {
     async fn end(&self, place: u32, state: State) {
         let mut task = self.member(place).unwrap();
         task.status.state = Some(state);
-        task.status.terminated = Some(self.now());
+        task.status.terminated = Some(self.clock.now().to_milli_timestamp());
         task.metadata.resource_version.clear();
         self.put(&task).await;
-    }
-
-    fn now(&self) -> Timestamp {
-        use muster_ports::clock::Clock as _;
-        self.clock.now().to_timestamp()
     }
 
     /// Has a file kept of an object.
