@@ -265,7 +265,10 @@ impl Agent {
             status.log_tails = read_tails(&self.runtime.logs(), handle, &record.containers);
         }
         record.ended = match what {
-            Observation::Created | Observation::Waiting { .. } | Observation::Started => false,
+            Observation::Created
+            | Observation::Waiting { .. }
+            | Observation::Started
+            | Observation::Removed => false,
             Observation::Blocked { .. }
             | Observation::Returned { .. }
             | Observation::StartFailed { .. }

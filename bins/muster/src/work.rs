@@ -240,6 +240,7 @@ impl Work {
         let mut queue = asked.queue_settings(&self.limits.log_suffix);
         if let Some(args) = &wanted.pods {
             queue.default_runtime = args.runtime.into();
+            queue.unschedulable_hold = args.unschedulable_hold();
         }
         let settings = muster_engine::settings::Settings {
             queue,

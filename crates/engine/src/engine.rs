@@ -116,6 +116,8 @@ pub struct Engine {
     /// Attempts that were handed over ahead of a free slot, and when; those that are not any more are passed over.
     prefetched: VecDeque<(Millis, u128)>,
     guard: PodGuard,
+    /// Refusals by quotas that were reported.
+    quota_refusals: u64,
     /// Tasks with an attempt, as they were last written.
     held: Held,
     /// What was written and not yet seen as a change.
@@ -165,6 +167,7 @@ impl Engine {
             pace: Pace::default(),
             prefetched: VecDeque::new(),
             guard: PodGuard::default(),
+            quota_refusals: 0,
             held: Held::new(),
             own: HashMap::new(),
             facts: Vec::new(),
@@ -227,6 +230,7 @@ impl Engine {
             self.ran
                 .insert(fact.handle.clone(), Ran { span: begun.map(|begun| (begun, fact.at)), log_bytes });
         }
+        self.quota_refusals += u64::from(matches!(fact.what, Observation::Blocked { .. }));
         let runtime = parse_uid(&fact.handle.task).and_then(|uid| self.board.runtime_of(uid));
         self.pace.observe(&fact, runtime == Some(RuntimeName::Process));
         self.facts.push(fact);
@@ -475,6 +479,10 @@ impl Engine {
             }
         }
         self.refusals.observe(tally, now);
+        // All of them were chosen with everything in mind that was reported before.
+        for pod in launches.iter_mut().filter_map(|launch| launch.pod.as_mut()) {
+            pod.knows_refusals = self.quota_refusals;
+        }
         if !launches.is_empty() {
             self.outside.runtime.start_all(launches);
         }

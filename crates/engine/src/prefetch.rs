@@ -53,7 +53,10 @@ impl Pace {
             Observation::StartFailed { .. } | Observation::Lost { .. } | Observation::Blocked { .. } => {
                 self.begun.remove(&fact.handle);
             }
-            Observation::Created | Observation::Returned { .. } | Observation::Waiting { .. } => {}
+            Observation::Created
+            | Observation::Returned { .. }
+            | Observation::Waiting { .. }
+            | Observation::Removed => {}
         }
     }
 

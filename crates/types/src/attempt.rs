@@ -160,6 +160,9 @@ pub enum Observation {
     Blocked {
         /// Which one, for people.
         message: String,
+        /// How often it was refused now, this time included: it keeps its name, and is asked for again under it.
+        #[serde(default)]
+        refusal: u32,
     },
     /// It was taken back before it started; nothing of it ran.
     Returned {
@@ -179,6 +182,8 @@ pub enum Observation {
     },
     /// It ended and all its logs are stored.
     Ended(Ending),
+    /// Its pod is gone from the cluster, whoever removed it and whenever it ended.
+    Removed,
     /// The runtime no longer knows it: it will never end.
     Lost {
         /// CamelCase, for machines: [`EXECUTOR_LOST`], `Evicted`, `NodeLost`, `PodDeleted`, …
@@ -190,6 +195,8 @@ pub enum Observation {
 
 /// The reason of an attempt whose executor is gone, where nothing more is known.
 pub const EXECUTOR_LOST: &str = "ExecutorLost";
+/// The reason of an attempt whose image cannot be had, or has a name that is none.
+pub const IMAGE_ERROR: &str = "ImageError";
 /// The reason of an attempt for which no node has room.
 pub const UNSCHEDULABLE: &str = "Unschedulable";
 

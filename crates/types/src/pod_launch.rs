@@ -16,6 +16,10 @@ pub struct PodLaunch {
     pub containers: Vec<PodContainer>,
     /// What the addon and the task say about pods, later ones over earlier ones.
     pub overrides: Vec<Value>,
+    /// How often a quota refused this attempt before.
+    pub refusals: u32,
+    /// How many refusals of attempts, of any task, were known when this one was chosen.
+    pub knows_refusals: u64,
 }
 
 /// The part of a container that only pods need.

@@ -260,18 +260,19 @@ words! {
     }
 }
 
-/// How long to wait before the next attempt: initial, then factor times as long each time, up to max.
+/// How long to wait before the next attempt: initial, then factor times as long each time, up to max. Whatever is said here, two
+/// attempts that follow each other start at least a second apart, a setting of the server (--min-retry-interval).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Backoff {
-    /// The first wait. Default: a setting of the server.
+    /// The first wait. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial: Option<Duration>,
     /// By how much each wait is longer than the one before, at least 1. Default: 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub factor: Option<f64>,
-    /// The longest wait. Default: a setting of the server.
+    /// The longest wait. Default: 5m.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<Duration>,
 }

@@ -134,6 +134,12 @@ pub struct TaskStatus {
     /// How often the executor of an attempt was lost.
     #[serde(skip_serializing_if = "is_default", deserialize_with = "null_is_default")]
     pub lost: u32,
+    /// What the restart and reschedule policies have counted; absent if there are none or nothing failed yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<RecoveryCount>,
+    /// How often a quota refused an attempt that is still to be made; it keeps its number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refusals: Option<QuotaRefusals>,
     /// Number of an attempt that counted as lost and is the task's again if its robot comes back before the next one has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub original: Option<u32>,
@@ -235,6 +241,36 @@ pub struct Attempt {
     /// Why it ended, in one CamelCase word.
     #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
     pub reason: String,
+}
+
+/// What the restart and reschedule policies have counted, over all attempts and not only those that the status shows.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RecoveryCount {
+    /// Attempts that failed since the task was last rescheduled.
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_is_default")]
+    pub failures: u32,
+    /// When the latest of them failed, oldest first; kept if the restart policy has an interval.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub failed_at: Vec<Timestamp>,
+    /// How often the task was rescheduled.
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_is_default")]
+    pub reschedules: u32,
+    /// When it was rescheduled lately, oldest first; kept if the reschedule policy has an interval.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub rescheduled_at: Vec<Timestamp>,
+}
+
+/// How often a quota of the executor refused an attempt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct QuotaRefusals {
+    /// Number of the attempt.
+    pub attempt: u32,
+    /// How often it was refused.
+    pub count: u32,
 }
 
 /// Something that went wrong.
@@ -384,6 +420,11 @@ mod tests {
             "terminated": "2026-11-15T14:01:00.123Z",
             "pod": "default/a-1",
             "retries": 1,
+            "recovery": {
+                "failures": 2, "failedAt": ["2026-11-15T14:00:00Z"],
+                "reschedules": 1, "rescheduledAt": ["2026-11-15T14:00:00Z"],
+            },
+            "refusals": {"attempt": 2, "count": 3},
             "createUser": "ada",
             "updateUser": "bob",
             "errors": [{"severity": "Error", "description": "(addon) no such file"}],

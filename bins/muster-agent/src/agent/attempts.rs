@@ -175,6 +175,7 @@ impl Agent {
             Observation::Created
             | Observation::Waiting { .. }
             | Observation::Blocked { .. }
+            | Observation::Removed
             | Observation::Returned { .. } => self.tell(&handle, &what).await,
         }
     }

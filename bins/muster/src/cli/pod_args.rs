@@ -61,12 +61,20 @@ pub struct PodArgs {
     /// How long a pod that was told to end may take besides its killTimeout, before it is removed by force
     #[arg(long, value_name = "DURATION", default_value = "1m")]
     pub pod_stuck_after: Duration,
+    /// How long a pod that finds no node holds back tasks with the same placement needs, before the first of them is tried
+    #[arg(long, value_name = "DURATION", default_value = "5m")]
+    pub pod_unschedulable_hold: Duration,
     /// How long sidecars may go on after the leading container, besides their killTimeout, before their pod is removed by force
     #[arg(long, value_name = "DURATION", default_value = "1m")]
     pub pod_zombie_after: Duration,
 }
 
 impl PodArgs {
+    /// The same in seconds.
+    pub fn unschedulable_hold(&self) -> i64 {
+        i64::try_from(self.pod_unschedulable_hold.as_secs()).unwrap_or(i64::MAX)
+    }
+
     /// True if there are to be pods at all.
     pub fn wanted(&self) -> bool {
         self.runtime == DefaultRuntime::Pod || self.cluster_kubeconfig.is_some()

@@ -34,6 +34,9 @@ pub struct QueueArgs {
     /// How long a task waits for a kind, an addon or a subject that does not exist before it fails
     #[arg(long, value_name = "DURATION", default_value = "1m")]
     pub absent_wait: Duration,
+    /// Shortest time between the starts of two attempts of a task that failed, whatever its retry, restart or reschedule says
+    #[arg(long, value_name = "DURATION", default_value = "1s")]
+    pub min_retry_interval: Duration,
     /// When tasks that were never submitted are deleted
     #[arg(long, value_name = "DURATION", default_value = "72h")]
     pub reap_created: Duration,
@@ -68,6 +71,7 @@ impl QueueArgs {
             preempt_rate: self.preempt_rate,
             preempt_rest: seconds(self.preempt_rest),
             absent_wait: seconds(self.absent_wait),
+            min_retry_interval: seconds(self.min_retry_interval),
             log_suffix: log_suffix.to_owned(),
             ..Settings::default()
         }

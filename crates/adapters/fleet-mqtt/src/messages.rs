@@ -183,11 +183,13 @@ impl Status {
     /// A report of an attempt; nothing seen is the acknowledgement of its dispatch.
     pub fn of(handle: &Handle, robot: &str, sequence: u64, seen: Option<&Observation>, at: Millis) -> Self {
         let (state, event, exit_code, message) = match seen {
-            None | Some(Observation::Created) => (StateWord::Dispatching, "Assigned", None, String::new()),
+            None | Some(Observation::Created | Observation::Removed) => {
+                (StateWord::Dispatching, "Assigned", None, String::new())
+            }
             Some(Observation::Waiting { reason, message }) => {
                 (StateWord::Dispatching, reason.as_str(), None, message.clone())
             }
-            Some(Observation::Blocked { message }) => {
+            Some(Observation::Blocked { message, .. }) => {
                 (StateWord::Dispatching, "Assigned", None, message.clone())
             }
             // Only a server takes back what it handed to its own executor.

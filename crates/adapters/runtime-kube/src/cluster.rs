@@ -19,6 +19,14 @@ use crate::settings::PodSettings;
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
+/// How a pod that was asked for came to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Made {
+    New,
+    /// It was there.
+    Found,
+}
+
 /// The cluster, as far as pods of this server go.
 #[derive(Clone)]
 pub(crate) struct Cluster {
@@ -32,22 +40,42 @@ impl Cluster {
     }
 
     /// Makes the pod of an attempt and then its Secret; one that is there already is as good.
-    pub(crate) async fn create(&self, launch: &Launch) -> Result<(), Refusal> {
+    pub(crate) async fn create(&self, launch: &Launch) -> Result<Made, Refusal> {
         let bad = |reason, message: String| Refusal::Permanent { reason, message };
         let more =
             launch.pod.as_ref().ok_or_else(|| bad("NoPod", "the launch is not one of a pod".into()))?;
         let manifest =
             render_pod(launch, more, &self.settings).map_err(|error| bad("PodRefused", error.to_string()))?;
         let namespace = namespace_of(more, &self.settings);
-        let pod = match self.post::<Pod>(&namespace, "pods", &manifest).await {
-            Ok(pod) => pod,
-            Err(Refusal::Exists) => self.find_own(&namespace, &manifest).await?,
+        let (pod, made) = match self.post::<Pod>(&namespace, "pods", &manifest).await {
+            Ok(pod) => (pod, Made::New),
+            // Quotas are asked before names: a pod that is there is refused for its quota, too.
+            Err(refusal @ (Refusal::Exists | Refusal::Quota(_))) => {
+                (self.find_own(&namespace, &manifest, refusal).await?, Made::Found)
+            }
             Err(other) => return Err(other),
         };
-        let Some(secret) = render_secret(launch, &pod, &self.settings) else { return Ok(()) };
+        let Some(secret) = render_secret(launch, &pod, &self.settings) else { return Ok(made) };
         match self.post::<IgnoredAny>(&namespace, "secrets", &secret).await {
-            Ok(_) | Err(Refusal::Exists) => Ok(()),
+            Ok(_) | Err(Refusal::Exists) => Ok(made),
+            Err(Refusal::Quota(message)) => self.observe_no_secret(pod, made, message).await,
             Err(refusal) => Err(refusal),
+        }
+    }
+
+    /// A quota of Secrets refused that of a pod. A new pod cannot run without one, and goes. One that was found may have it, which
+    /// is not for us to read: if it runs, it does.
+    async fn observe_no_secret(&self, pod: Pod, made: Made, message: String) -> Result<Made, Refusal> {
+        match made {
+            Made::Found if pod.status.phase != "Pending" => Ok(made),
+            Made::Found => Err(Refusal::Transient { message, after: None }),
+            Made::New => {
+                let metadata = pod.metadata;
+                let (namespace, name) =
+                    (metadata.namespace.unwrap_or_default(), metadata.name.unwrap_or_default());
+                self.delete(namespace, name, metadata.uid.unwrap_or_default(), Duration::ZERO).await;
+                Err(Refusal::Quota(message))
+            }
         }
     }
 
@@ -65,26 +93,29 @@ impl Cluster {
         made.map_err(|error| read_refusal(&error))
     }
 
-    /// The pod of the same name, if it is of the same attempt.
-    async fn find_own(&self, namespace: &str, manifest: &Value) -> Result<Pod, Refusal> {
+    /// The pod of the same name, if it is of the same attempt and is to stay.
+    async fn find_own(&self, namespace: &str, manifest: &Value, refused: Refusal) -> Result<Pod, Refusal> {
         let name = manifest["metadata"]["name"].as_str().unwrap_or_default();
-        let found = self.pods(namespace).get(name).await.map_err(|error| match read_refusal(&error) {
-            // It went in between.
-            Refusal::NotFound => Refusal::Transient { message: "the pod is just going".into(), after: None },
-            other => other,
+        let going = || Refusal::Transient { message: "the pod is just going".into(), after: None };
+        let found = self.pods(namespace).get(name).await.map_err(|error| {
+            match (read_refusal(&error), refused) {
+                (Refusal::NotFound, quota @ Refusal::Quota(_)) => quota,
+                // It went in between.
+                (Refusal::NotFound, _) => going(),
+                (other, _) => other,
+            }
         })?;
         let labels = found.metadata.labels.as_ref();
         let same = [SERVER_LABEL, TASK_LABEL].iter().all(|key| {
             labels.and_then(|labels| labels.get(*key)).map(String::as_str)
                 == manifest["metadata"]["labels"][key].as_str()
         });
-        if same {
-            return Ok(found);
+        if !same {
+            let message = format!("a pod {name} is there that is not of this server");
+            return Err(Refusal::Permanent { reason: "PodRefused", message });
         }
-        Err(Refusal::Permanent {
-            reason: "PodRefused",
-            message: format!("a pod {name} is there that is not of this server"),
-        })
+        // One that is on its way out is not as good as one that stays.
+        if found.metadata.deletion_timestamp.is_some() { Err(going()) } else { Ok(found) }
     }
 
     /// Deletes a pod, trying until it is deleted, or is another one.

@@ -9,12 +9,12 @@ use std::time::Duration;
 use muster_ports::blobs::Blobs;
 use muster_ports::clock::{Clock as _, SystemClock};
 use muster_ports::runtime::{Cause, Ending, Fact, Handle, Launch, Observation};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use crate::attempt::{Attempt, Step};
-use crate::cluster::Cluster;
-use crate::creation_queue::CreationQueue;
+use crate::cluster::{Cluster, Made};
+use crate::creation_queue::{CreationQueue, Refused};
 use crate::log_store::LogStore;
 use crate::manifest::namespace_of;
 use crate::pause::Pause;
@@ -38,7 +38,7 @@ pub(crate) enum Message {
     /// What is left of an attempt may go.
     Remove(Handle),
     /// The cluster answered to a request for a pod.
-    Answered(Box<Launch>, Result<(), Refusal>),
+    Answered(Box<Launch>, Result<Made, Refusal>),
     /// After a pause, pods are asked for again.
     Resume,
     /// Pods cannot be seen, and that will not change by itself.
@@ -59,6 +59,8 @@ pub(crate) struct Desk {
     own: UnboundedSender<Message>,
     attempts: BTreeMap<Handle, Attempt>,
     queue: CreationQueue,
+    /// Attempts that were refused, to be told of, and whether they were known.
+    refusals: UnboundedSender<(Refused, bool)>,
     /// Pods that are there, with when they were first seen.
     pods: BTreeMap<Handle, (PodView, Instant)>,
     /// Attempts whose pod goes as soon as it is seen.
@@ -77,6 +79,8 @@ impl Desk {
         facts: UnboundedSender<Fact>,
         own: UnboundedSender<Message>,
     ) -> Self {
+        let (refusals, to_tell) = unbounded_channel();
+        tokio::spawn(tell_refusals(to_tell, store.clone(), facts.clone()));
         Self {
             cluster,
             store,
@@ -85,6 +89,7 @@ impl Desk {
             own,
             attempts: BTreeMap::new(),
             queue: CreationQueue::default(),
+            refusals,
             pods: BTreeMap::new(),
             doomed: BTreeSet::new(),
             listed: false,
@@ -131,7 +136,8 @@ impl Desk {
     fn start(&mut self, launch: Launch) {
         if let Some(attempt) = self.enter(&launch, false) {
             let namespace = attempt.namespace.clone();
-            self.queue.push(namespace, launch);
+            let refused = self.queue.push(namespace, launch);
+            self.refuse(refused);
         }
     }
 
@@ -144,7 +150,7 @@ impl Desk {
         if !ran {
             // Whether it is there or not: asking for it once more makes it be there once, with its Secret.
             let namespace = self.attempts.get(&handle).map(|attempt| attempt.namespace.clone());
-            self.queue.push(namespace.unwrap_or_default(), launch);
+            self.queue.push_adopted(namespace.unwrap_or_default(), launch);
         }
         if let Some((view, _)) = self.pods.get(&handle).cloned() {
             self.observe_pod(view);
@@ -199,9 +205,19 @@ impl Desk {
         }
     }
 
+    /// Attempts that a quota refuses never were: they leave nothing, and their names are used again.
+    fn refuse(&mut self, refused: impl IntoIterator<Item = Refused>) {
+        for refused in refused {
+            // Each one is told, known or not: whoever chooses what is next counts them.
+            let is_known = self.attempts.remove(&refused.handle).is_some();
+            // That worker ends with this loop.
+            drop(self.refusals.send((refused, is_known)));
+        }
+    }
+
     fn create_next(&mut self) {
         while !self.paused
-            && let Some((_, launch)) = self.queue.next()
+            && let Some(launch) = self.queue.next()
         {
             let (cluster, own) = (self.cluster.clone(), self.own.clone());
             tokio::spawn(async move {
@@ -211,22 +227,23 @@ impl Desk {
         }
     }
 
-    fn observe_answer(&mut self, launch: Launch, answer: Result<(), Refusal>) {
+    fn observe_answer(&mut self, launch: Launch, answer: Result<Made, Refusal>) {
         let handle = launch.handle.clone();
         match answer {
-            Ok(()) | Err(Refusal::Exists) => {
+            Ok(_) | Err(Refusal::Exists) => {
                 self.queue.observe_answer();
                 self.pause.reset();
-                if let Some(attempt) = self.attempts.get_mut(&handle) {
-                    attempt.answered = Some(Instant::now());
+                match (self.attempts.get_mut(&handle), answer) {
+                    (Some(attempt), _) => attempt.answered = Some(Instant::now()),
+                    // Its attempt ended while it was asked for: nobody wants it any more.
+                    (None, Ok(Made::New)) => self.remove(handle),
+                    (None, _) => {}
                 }
             }
             Err(Refusal::Quota(message)) => {
                 let namespace = self.attempts.get(&handle).map(|it| it.namespace.clone()).unwrap_or_default();
-                let behind = self.queue.observe_refusal(&namespace);
-                for refused in std::iter::once(handle).chain(behind) {
-                    self.end(&refused, Observation::Blocked { message: message.clone() });
-                }
+                let refused = self.queue.observe_refusal(&namespace, &launch, &message);
+                self.refuse(refused);
             }
             Err(Refusal::Permanent { reason, message }) => {
                 self.queue.observe_answer();
@@ -276,6 +293,7 @@ impl Desk {
             self.delete(&view, Duration::ZERO);
         }
         self.act(&handle, |attempt| attempt.observe_gone(Some(view), now, at));
+        self.say(&handle, Observation::Removed);
     }
 
     /// Whoever waits for a pod waits for somebody to let this server see it.
@@ -298,6 +316,7 @@ impl Desk {
             self.doomed.remove(&handle);
             let at = SystemClock.wall();
             self.act(&handle, |attempt| attempt.observe_gone(None, now, at));
+            self.say(&handle, Observation::Removed);
         }
         for view in views {
             self.observe_pod(view);
@@ -410,20 +429,33 @@ impl Desk {
         });
     }
 
-    /// The last that is said of an attempt. One that never was leaves nothing.
+    /// The last that is said of an attempt.
     fn end(&mut self, handle: &Handle, what: Observation) {
         let Some(attempt) = self.attempts.remove(handle) else { return };
         if let (Observation::Ended(ending), Some(view)) = (&what, attempt.view.clone()) {
             return self.end_with_snapshot(view, ending.clone());
         }
-        if matches!(what, Observation::Blocked { .. }) {
-            let (store, handle) = (self.store.clone(), handle.clone());
-            tokio::task::spawn_blocking(move || {
-                if let Err(error) = store.remove(&handle) {
-                    tracing::warn!(%handle, %error, "a directory is left behind");
-                }
-            });
-        }
+        self.queue.remove(handle);
         self.say(handle, what);
+    }
+}
+
+/// Tells of refusals, in order. What an attempt left is removed first: as soon as its refusal is known, another one may begin under
+/// its name.
+async fn tell_refusals(
+    mut refusals: UnboundedReceiver<(Refused, bool)>,
+    store: LogStore,
+    facts: UnboundedSender<Fact>,
+) {
+    while let Some((Refused { handle, refusal, message }, is_known)) = refusals.recv().await {
+        if is_known {
+            let (store, left) = (store.clone(), handle.clone());
+            let removed = tokio::task::spawn_blocking(move || store.remove(&left)).await;
+            if let Ok(Err(error)) = removed {
+                tracing::warn!(%handle, %error, "a directory is left behind");
+            }
+        }
+        let what = Observation::Blocked { message, refusal };
+        drop(facts.send(Fact { handle, at: SystemClock.now(), what }));
     }
 }

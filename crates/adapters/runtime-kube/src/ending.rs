@@ -50,7 +50,10 @@ pub(crate) fn judge_end(view: &PodView, known: &Circumstances, now: Millis) -> O
     }
     let at = leader.map_or(now, |end| end.at);
     let containers = view.containers.iter().enumerate();
-    let containers = containers.map(|(index, container)| end_of(index, container, at, known)).collect();
+    // One that never ran did not end either; the leading one is always told of, unless none ran.
+    let none_ran = view.containers.iter().all(ContainerView::never_ran);
+    let told = containers.filter(|(index, it)| !none_ran && (*index == 0 || !it.never_ran()));
+    let containers = told.map(|(index, container)| end_of(index, container, at, known)).collect();
     let reason = leader.map(|end| end.reason.as_str()).filter(|reason| *reason == "OOMKilled");
     let message = reason.map(|_| "memory ran out (OOMKilled)".to_owned());
     Observation::Ended(Ending {
@@ -149,6 +152,18 @@ mod tests {
         assert_eq!((ending.containers[0].name.as_str(), ending.containers[0].exit_code), ("addon", 3));
         assert!(ending.containers[1].killed_as_leftover && !ending.containers[0].killed_as_leftover);
         assert_eq!((ending.containers[1].signal, ending.cause), (Some(15), Cause::Itself));
+    }
+
+    #[test]
+    fn containers_that_never_ran_are_not_told_of_when_their_pod_was_stopped() {
+        let waits = json!({ "waiting": { "reason": "PodInitializing" } });
+        let known = Circumstances { stopped: true, ..Circumstances::default() };
+        let none = ending(&statuses("Failed", &waits, &waits), &known);
+        assert_eq!((none.containers.len(), none.cause), (0, Cause::Stopped));
+        let sidecar_ran = ending(&statuses("Failed", &waits, &ended(143, 6, "Error")), &known);
+        assert_eq!(sidecar_ran.containers.len(), 2);
+        let leader_ran = ending(&statuses("Failed", &ended(143, 6, "Error"), &waits), &known);
+        assert_eq!(leader_ran.containers.len(), 1);
     }
 
     #[test]

@@ -303,10 +303,14 @@ pub(crate) mod tests {
                 task: "t1".into(),
                 containers: vec![more("a:1"), more("j:1")],
                 overrides: vec![],
+                refusals: 0,
+                knows_refusals: 0,
             })),
             robot: None,
             image: None,
             data: None,
+            prefetch: 0,
+            priority: 0,
         }
     }
 

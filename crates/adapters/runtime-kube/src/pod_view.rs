@@ -1,14 +1,21 @@
 //! What matters of a pod. Pure.
 
 use muster_ports::clock::Millis;
-use muster_ports::runtime::{Handle, UNSCHEDULABLE};
+use muster_ports::runtime::{Handle, IMAGE_ERROR, UNSCHEDULABLE};
 
 use crate::manifest::{ATTEMPT_LABEL, TASK_LABEL};
 use crate::pod::{ContainerState, ContainerStatus, Pod, Termination};
 
 /// Reasons of a container that waits for its image.
-const IMAGE_TROUBLE: [&str; 5] =
-    ["ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"];
+const IMAGE_TROUBLE: [&str; 7] = [
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "ErrImageNeverPull",
+    "ImageInspectError",
+    "RegistryUnavailable",
+    "SignatureValidationFailed",
+];
 /// What is said of a pull that was put off.
 const THROTTLED: [&str; 4] = ["QPS exceeded", "toomanyrequests", "Too Many Requests", "429"];
 /// Reasons of a container whose program could not be run at all.
@@ -77,6 +84,13 @@ pub(crate) enum Trouble {
     Passing { reason: String, message: String },
     /// It will not.
     Lasting { reason: &'static str, message: String },
+}
+
+impl ContainerView {
+    /// True if it was not started, as far as is known.
+    pub(crate) fn never_ran(&self) -> bool {
+        matches!(self.state, ContainerPhase::Waiting { .. }) && self.before.is_none()
+    }
 }
 
 impl PodView {
@@ -165,11 +179,10 @@ fn trouble_of(container: &ContainerView) -> Option<Trouble> {
     match &container.state {
         ContainerPhase::Waiting { reason, message } if IMAGE_TROUBLE.contains(&reason.as_str()) => {
             let throttled = THROTTLED.iter().any(|word| message.contains(word));
-            let message = said(message);
             Some(if throttled {
-                Trouble::Passing { reason: reason.clone(), message }
+                Trouble::Passing { reason: reason.clone(), message: said(message) }
             } else {
-                Trouble::Lasting { reason: "ImageError", message }
+                Trouble::Lasting { reason: IMAGE_ERROR, message: said(&format!("{reason}: {message}")) }
             })
         }
         ContainerPhase::Waiting { reason, message } if NOT_STARTED.contains(&reason.as_str()) => {
@@ -265,7 +278,8 @@ pub(crate) mod tests {
         };
         for reason in ["ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"] {
             let seen = trouble(reason, "no such image");
-            assert!(matches!(seen, Some(Trouble::Lasting { reason: "ImageError", .. })), "{seen:?}");
+            let message = format!("Container (addon): {reason}: no such image");
+            assert_eq!(seen, Some(Trouble::Lasting { reason: "ImageError", message }));
         }
         assert!(matches!(trouble("ErrImagePull", "pull QPS exceeded"), Some(Trouble::Passing { .. })));
         assert_eq!(trouble("ContainerCreating", ""), None);

@@ -2,6 +2,7 @@
 
 use kube::Error;
 use kube::core::Status;
+use muster_ports::runtime::IMAGE_ERROR;
 
 /// Why a pod was not made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +50,7 @@ fn read_status(status: &Status) -> Refusal {
             reason: NOT_PERMITTED,
             message: format!("the cluster does not know who asks: {message}; look at --cluster-kubeconfig"),
         },
+        422 if message.contains("].image: ") => permanent(IMAGE_ERROR),
         400 | 403 | 405 | 406 | 413 | 415 | 422 => permanent("PodRefused"),
         429 | 500..=599 => Refusal::Transient { after: retry_after(status), message },
         _ => Refusal::Transient { message, after: None },
@@ -120,6 +122,8 @@ mod tests {
     #[test]
     fn what_is_wrong_with_the_pod_is_permanent() {
         assert_eq!(reason(422, "Pod is invalid: spec.nodeName"), "PodRefused");
+        let said = "Pod \"p\" is invalid: spec.containers[0].image: Invalid value: \" a\": must not have leading or trailing whitespace";
+        assert_eq!(reason(422, said), "ImageError");
         assert_eq!(reason(403, "admission webhook \"w\" denied the request: no"), "PodRefused");
         assert_eq!(reason(404, "namespaces \"n\" not found"), "NamespaceNotFound");
         assert_eq!(read(404, "pods \"p\" not found"), Refusal::NotFound);

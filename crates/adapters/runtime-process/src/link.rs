@@ -243,6 +243,7 @@ impl Link {
             | Observation::Returned { .. }
             | Observation::StartFailed { .. }
             | Observation::Ended(_)
+            | Observation::Removed
             | Observation::Lost { .. } => drop(state.open.remove(&fact.handle)),
         }
         state.send(fact);

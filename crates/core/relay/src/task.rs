@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use muster_types::State;
+use muster_types::task_status::QuotaRefusals;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -44,6 +45,7 @@ struct Status<'a> {
     message: Cow<'a, str>,
     retries: u32,
     lost: u32,
+    refusals: Option<QuotaRefusals>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -83,7 +85,10 @@ pub fn steps(before: Option<&SeenTask<'_>>, after: &SeenTask<'_>, deleted: bool)
     }
     let ran = run(before, after);
     if is == State::Pending && was != Some(State::Pending) {
-        steps.push(after.step("pending", Unique::Count(after.status.attempt.into())));
+        // An attempt that a quota refused is pending once more under its number.
+        let again = after.status.refusals.is_some_and(|it| it.attempt == after.status.attempt);
+        let unique = if again { Unique::Revision } else { Unique::Count(after.status.attempt.into()) };
+        steps.push(after.step("pending", unique));
     }
     steps.extend(ran);
     if was != Some(is) {

@@ -25,6 +25,7 @@ use crate::capacity::{Capacity, Guard, Rooms};
 use crate::group::{Group, GroupId, GroupKey, Rank, Slot};
 use crate::kinds::KindGraph;
 use crate::names::Names;
+use crate::no_node::{NeedsId, NoNode, PlacementNeeds};
 use crate::places::Unplaced;
 use crate::plan::Hold;
 use crate::settings::{Rule, Settings};
@@ -55,6 +56,8 @@ pub(crate) struct Entry {
     pub kind: u32,
     /// What it asks of a robot.
     pub demand: Option<Arc<Demand>>,
+    /// What it asks of a node, by number.
+    pub needs: NeedsId,
 }
 
 /// Where a task stands, as far as starting goes.
@@ -131,6 +134,10 @@ pub struct Board {
     pub(crate) leaving: BTreeSet<Slot>,
     /// Tasks whose attempt finds no place at its runtime, by uid.
     pub(crate) stuck: BTreeMap<u128, Stuck>,
+    /// What pods ask of nodes, numbered from 1.
+    placement_needs: BTreeMap<PlacementNeeds, NeedsId>,
+    /// Pods that find no node, and who waits for that.
+    pub(crate) no_node: NoNode,
     /// Tasks that ask for more than there is.
     unfit: BTreeSet<Slot>,
     /// Tasks that wait for something that does not exist.
@@ -185,6 +192,8 @@ impl Board {
             prefetched: BTreeSet::new(),
             leaving: BTreeSet::new(),
             stuck: BTreeMap::new(),
+            placement_needs: BTreeMap::new(),
+            no_node: NoNode::default(),
             unfit: BTreeSet::new(),
             awaited: Awaited::default(),
             rooms: Rooms::new(capacity),
@@ -219,6 +228,7 @@ impl Board {
             }
             State::Ready | State::Postponed | State::QuotaBlocked => Phase::Waiting(task.state),
         };
+        let needs = self.needs_of(task);
         let group = self.group_of(task);
         let kind_priority = self.kind_priorities.get(&qualified(task, &task.kind)).copied();
         let runtime = task.runtime.unwrap_or(self.settings.default_runtime);
@@ -243,6 +253,7 @@ impl Board {
             recalled: task.stopping,
             kind: self.names.intern(&task.kind),
             demand: task.demand.clone(),
+            needs,
         };
         let slot = self.vacant.pop().unwrap_or_else(|| {
             self.entries.push(None);
@@ -432,6 +443,7 @@ impl Board {
                 cpu: task.need.cpu_millis > 0,
                 memory: task.need.memory > 0,
                 demand: task.demand.as_ref().map_or(0, |demand| self.number_of(demand)),
+                needs: self.needs_of(task),
             }
         } else {
             let subject = self.names.intern(&qualified(task, &task.subject));
@@ -449,6 +461,22 @@ impl Board {
         self.group_ids.insert(key.clone(), id);
         self.groups.push(Group::new(key));
         id
+    }
+
+    /// Number of what a task asks of a node, if it runs as a pod.
+    fn needs_of(&mut self, task: &TaskView) -> NeedsId {
+        if task.runtime.unwrap_or(self.settings.default_runtime) != Runtime::Pod {
+            return 0;
+        }
+        let needs = PlacementNeeds {
+            placement: self.names.intern(&task.placement),
+            kind: self.names.intern(&task.kind),
+            addon: self.names.intern(&task.addon),
+            cpu_millis: task.need.cpu_millis,
+            memory: task.need.memory,
+        };
+        let next = u32::try_from(self.placement_needs.len()).unwrap_or(u32::MAX).saturating_add(1);
+        *self.placement_needs.entry(needs).or_insert(next)
     }
 
     fn number_of(&mut self, demand: &Arc<Demand>) -> u32 {
@@ -628,12 +656,7 @@ impl Board {
         if current == offer {
             return;
         }
-        if let Some(rank) = current {
-            self.offered.remove(&rank);
-        }
-        if let Some(before) = self.groups[group as usize].offered_on.take() {
-            self.offers[crate::capacity::index(before)] -= 1;
-        }
+        self.withdraw_offer(group);
         if let Some(rank) = offer {
             self.offered.insert(rank, group);
             let runtime = self.entry(rank.2).map_or(self.settings.default_runtime, |entry| entry.runtime);
@@ -641,6 +664,16 @@ impl Board {
             self.groups[group as usize].offered_on = Some(runtime);
         }
         self.groups[group as usize].offered = offer;
+    }
+
+    /// Offers no task of a group until it is refreshed.
+    pub(crate) fn withdraw_offer(&mut self, group: GroupId) {
+        if let Some(rank) = self.groups[group as usize].offered.take() {
+            self.offered.remove(&rank);
+        }
+        if let Some(before) = self.groups[group as usize].offered_on.take() {
+            self.offers[crate::capacity::index(before)] -= 1;
+        }
     }
 
     /// Groups whose tasks wait for tasks of this one.

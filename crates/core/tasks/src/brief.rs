@@ -10,10 +10,11 @@ use muster_types::task_status::{FIRST_ATTEMPT, Stopping};
 use muster_types::{Duration, JsonText, State, Task, Timestamp};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::Value;
 
 use crate::progress::highest_attempt;
 use crate::reap::Life;
-use crate::view::{TaskView, need_of, parse_uid, state_of};
+use crate::view::{TaskView, describe_placement, need_of, parse_uid, state_of};
 
 /// A task in brief.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,6 +75,11 @@ impl Brief {
             is_first: status.attempt == 0,
             rest_until: second(status.rest_until).unwrap_or(0),
             demand: None,
+            placement: describe_placement(
+                spec.runtime,
+                spec.pod.as_ref(),
+                spec.container.iter().chain(&spec.containers).map(|container| &container.resources),
+            ),
             robot: None,
             awaited: None,
         };
@@ -176,6 +182,16 @@ struct Spec<'a> {
     #[serde(borrow)]
     target_robot: Cow<'a, str>,
     constraints: Vec<IgnoredAny>,
+    resources: Resources,
+    container: Option<ContainerSize>,
+    containers: Vec<ContainerSize>,
+    pod: Option<Value>,
+}
+
+/// What a container is given.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct ContainerSize {
     resources: Resources,
 }
 

@@ -20,8 +20,6 @@ pub struct Capacity {
 pub enum Guard {
     /// A quota of its own refused one.
     Quota,
-    /// One it took in finds no place.
-    Unschedulable,
 }
 
 /// What a runtime lacks for a task.
@@ -148,7 +146,6 @@ impl Lack {
     pub fn reason(self) -> &'static str {
         match self.guard {
             Some(Guard::Quota) => "Quota",
-            Some(Guard::Unschedulable) => "Unschedulable",
             None => "Capacity",
         }
     }
@@ -157,9 +154,6 @@ impl Lack {
     pub fn describe(self) -> String {
         match self.guard {
             Some(Guard::Quota) => return "a quota of the cluster refuses more pods".to_owned(),
-            Some(Guard::Unschedulable) => {
-                return "pods of other tasks find no node; no more are made until they have one".to_owned();
-            }
             None => {}
         }
         let Usage { slots, cpu_millis: cpu, memory, asked } = self.usage;

@@ -38,6 +38,8 @@ pub enum GroupKey {
         memory: bool,
         /// Number of what they ask of a robot; 0 if they run on none.
         demand: u32,
+        /// Number of what they ask of a node; 0 if they are no pods.
+        needs: u32,
     },
 }
 
@@ -154,7 +156,8 @@ mod tests {
     use super::*;
 
     fn group(boost: i32) -> Group {
-        let mut group = Group::new(GroupKey::Free { runtime: 0, cpu: false, memory: false, demand: 0 });
+        let mut group =
+            Group::new(GroupKey::Free { runtime: 0, cpu: false, memory: false, demand: 0, needs: 0 });
         group.add(1, 10, 0);
         group.add(3, 20, 1);
         group.add(2, 5, 2);

@@ -1,12 +1,8 @@
 //! How many pods are asked for, learned from what the cluster says.
 //!
 //! Decides: when a quota of the cluster refused a pod, no more are asked for than there were, and now and then one more, until
-//! it is let in again. While a pod finds no node, none is asked for at all, so that priority keeps its meaning. Never knows the
-//! quota itself: others use it too.
-
-use std::collections::BTreeSet;
-
-use muster_types::attempt::Handle;
+//! it is let in again. Never knows the quota itself: others use it too. Pods that find no node are the business of
+//! [`crate::board::Board::observe_unschedulable`].
 
 use crate::capacity::Guard;
 
@@ -22,7 +18,6 @@ pub struct PodGuard {
     /// When one more is tried.
     probe_at: i64,
     refused_at: Option<i64>,
-    unschedulable: BTreeSet<Handle>,
 }
 
 impl PodGuard {
@@ -46,28 +41,14 @@ impl PodGuard {
         }
     }
 
-    /// A pod found no node.
-    pub fn observe_unschedulable(&mut self, handle: &Handle) {
-        self.unschedulable.insert(handle.clone());
-    }
-
-    /// A pod found a node, or is gone.
-    pub fn observe_settled(&mut self, handle: &Handle) {
-        self.unschedulable.remove(handle);
-    }
-
     /// A pod is gone: what it used of the quota will be counted as free soon.
-    pub fn observe_ended(&mut self, handle: &Handle, now: i64) {
-        self.observe_settled(handle);
+    pub fn observe_ended(&mut self, now: i64) {
         self.pause = 0;
         self.probe_at = self.probe_at.min(now.saturating_add(1));
     }
 
     /// How many pods there may be now, if that is known.
     pub fn limit(&self, now: i64) -> Option<(Guard, u32)> {
-        if !self.unschedulable.is_empty() {
-            return Some((Guard::Unschedulable, 0));
-        }
         let more = u32::from(now >= self.probe_at);
         self.limit.map(|limit| (Guard::Quota, limit.saturating_add(more)))
     }
@@ -81,10 +62,6 @@ impl PodGuard {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn handle(task: &str) -> Handle {
-        Handle { task: task.into(), attempt: 1 }
-    }
 
     #[test]
     fn after_a_refusal_no_more_are_asked_for_than_there_were() {
@@ -121,18 +98,7 @@ mod tests {
             guard.observe_blocked(2, second);
         }
         assert_eq!(guard.wake_at(107), Some(115));
-        guard.observe_ended(&handle("a"), 108);
+        guard.observe_ended(108);
         assert_eq!(guard.wake_at(108), Some(109));
-    }
-
-    #[test]
-    fn nothing_is_asked_for_while_a_pod_finds_no_node() {
-        let mut guard = PodGuard::default();
-        guard.observe_unschedulable(&handle("a"));
-        guard.observe_unschedulable(&handle("b"));
-        guard.observe_settled(&handle("a"));
-        assert_eq!(guard.limit(0), Some((Guard::Unschedulable, 0)));
-        guard.observe_settled(&handle("b"));
-        assert_eq!(guard.limit(0), None);
     }
 }

@@ -18,6 +18,7 @@ pub mod guard;
 pub mod kinds;
 pub mod lifecycle;
 mod names;
+mod no_node;
 pub mod places;
 pub mod plan;
 mod preemption;

@@ -118,6 +118,13 @@ pub enum Hold {
     },
     /// There is no room.
     Capacity(Lack),
+    /// The pod of a task with the same placement needs finds no node.
+    NoNode {
+        /// Which one.
+        other: TaskRef,
+        /// When the next task like it is tried, in seconds.
+        until: i64,
+    },
     /// There can never be room.
     NeverFits(Misfit),
     /// No robot takes it.
@@ -147,7 +154,9 @@ impl Hold {
             | Self::Isolated { .. }
             | Self::Rest { .. }
             | Self::Absent { .. } => State::Postponed,
-            Self::Capacity(_) | Self::NeverFits(_) | Self::Robot(_) => State::QuotaBlocked,
+            Self::Capacity(_) | Self::NoNode { .. } | Self::NeverFits(_) | Self::Robot(_) => {
+                State::QuotaBlocked
+            }
             Self::Order { .. } => State::Ready,
         }
     }
@@ -162,6 +171,7 @@ impl Hold {
             Self::Isolated { .. } => "Isolated",
             Self::Rest { .. } => RESTING,
             Self::Capacity(lack) => lack.reason(),
+            Self::NoNode { .. } => "Unschedulable",
             Self::NeverFits(misfit) => misfit.reason(),
             Self::Robot(unplaced) => unplaced.reason,
             Self::Absent { absent, .. } => absent.reason(),
@@ -172,7 +182,9 @@ impl Hold {
     /// The task that must end first, if it is one.
     fn task(&self) -> &str {
         match self {
-            Self::Unique { other } | Self::Dependency { other, .. } => &other.path,
+            Self::Unique { other } | Self::Dependency { other, .. } | Self::NoNode { other, .. } => {
+                &other.path
+            }
             Self::Failure { other, .. } => other,
             Self::Isolation
             | Self::Isolated { .. }
@@ -215,6 +227,15 @@ impl Hold {
                 format!("it starts again at {} at the earliest", Timestamp::from_second(*until))
             }
             Self::Capacity(lack) => lack.describe(),
+            Self::NoNode { other, until } => {
+                let (namespace, name) = other.path.split_once('/').unwrap_or(("default", &*other.path));
+                format!(
+                    "the pod of task {}, with the same placement needs, finds no node; the next task like it is tried at {}, \
+                     or at once after: muster cancel {name} --namespace {namespace}",
+                    other.path,
+                    Timestamp::from_second(*until)
+                )
+            }
             Self::NeverFits(misfit) => misfit.describe(),
             Self::Robot(unplaced) => unplaced.message.clone(),
             Self::Absent { absent, wait } => {
@@ -237,9 +258,11 @@ impl Board {
         self.wake_resting(now);
         self.rooms.forget_refusals();
         self.stranded.clear();
+        self.try_nodes_again(now);
         self.choose_starts(now, places, &mut plan);
         self.preempt_for_stuck(now, &mut plan);
         self.explain_some(now, &mut plan);
+        plan.wake_at = earliest(plan.wake_at, self.next_try(now));
         plan.wake_at = earliest(plan.wake_at, self.resting.first().map(|(until, _)| *until));
         plan
     }
@@ -286,6 +309,14 @@ impl Board {
             if let Some(misfit) = self.misfit(slot) {
                 self.hold(slot, Hold::NeverFits(misfit), plan);
                 self.move_to(slot, Phase::Unfit);
+                continue;
+            }
+            if let Some(hold) = self.no_node_hold(slot, rank.0.0, now) {
+                holds += 1;
+                if holds <= self.settings.holds_per_pass {
+                    self.hold(slot, hold, plan);
+                }
+                self.withhold(slot, rank);
                 continue;
             }
             if waits_for_all {
@@ -397,6 +428,7 @@ impl Board {
             Some(Phase::Waiting(shown)) if prefetch => Phase::Prefetched(shown),
             _ => Phase::Chosen,
         };
+        self.note_try(slot);
         self.move_to(slot, phase);
         Decision::Start { task: self.reference(slot), lent, robot, priority, prefetch }
     }
@@ -503,6 +535,9 @@ impl Board {
         }
         if let Some(misfit) = self.misfit(slot) {
             return Some(Hold::NeverFits(misfit));
+        }
+        if let Some(hold) = self.no_node_hold(slot, entry.priority.max(group.boost), now) {
+            return Some(hold);
         }
         let lack = self.rooms.clone().of(entry.runtime).ask(entry.need);
         if lack.any() {

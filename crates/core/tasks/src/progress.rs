@@ -3,9 +3,11 @@
 //! Every change of state goes through [`crate::lifecycle::transition`]. News of an older attempt, or of a task that has ended,
 //! changes nothing and says so.
 
-use muster_types::attempt::{Cause, ContainerEnding, Ending, Handle};
+use muster_types::attempt::{Cause, ContainerEnding, Ending, Handle, IMAGE_ERROR};
 use muster_types::task::RetryOn;
-use muster_types::task_status::{Attachment, Attempt, FIRST_ATTEMPT, RecordKind, Stopping, WaitingFor};
+use muster_types::task_status::{
+    Attachment, Attempt, FIRST_ATTEMPT, QuotaRefusals, RecordKind, Stopping, WaitingFor,
+};
 use muster_types::{MilliTimestamp, Millis, State, Task, TaskStatus, Timestamp};
 
 use crate::brief::has_attempt;
@@ -27,8 +29,10 @@ pub const ROBOT_LOST: &str = "RobotLost";
 /// Why news was not taken in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ignored {
-    /// It is about an attempt that is not the current one.
+    /// It is about an attempt that is not the current one, or that has ended.
     OldAttempt,
+    /// It is a refusal that was taken in before.
+    OldRefusal,
     /// It does not apply.
     Refused(Refused),
 }
@@ -165,7 +169,7 @@ pub fn observe_ended(
     let at = now.to_timestamp();
     let leader = ending.containers.first();
     let finished = close_attempt(task, leader, ending, now);
-    for container in ending.containers.iter().filter(|container| container.killed_as_leftover) {
+    for container in stopped_leftovers(ending) {
         add_record(&mut task.status.events, RecordKind::ContainerKilled, &container.name, at);
     }
     attach_logs(task, &ending.containers, &settings.log_suffix);
@@ -194,18 +198,59 @@ pub fn observe_ended(
         }
         Some(failure) => {
             let words = describe(failure, failed, ending);
-            fail(task, failure, &words, now)?;
+            fail(task, failure, &words, settings, now)?;
             Ok(())
         }
     }
 }
 
-/// A quota refused the attempt: there is none, and the task waits without having used up anything.
-pub fn observe_blocked(task: &mut Task, handle: &Handle, message: &str, now: Millis) -> Result<(), Ignored> {
-    current(task, handle)?;
+/// Containers that outlived the leading one and were stopped for it: none if somebody else ended the attempt, or if the leading
+/// one was itself ended because another failed.
+fn stopped_leftovers(ending: &Ending) -> impl Iterator<Item = &ContainerEnding> {
+    let leads = ending.containers.first().is_some_and(|leader| !leader.killed_as_leftover);
+    let applies = ending.cause == Cause::Itself && leads;
+    ending.containers.iter().skip(1).filter(move |container| applies && container.killed_as_leftover)
+}
+
+/// The pod of an attempt is gone. That is written down once, also of a task that has ended.
+pub fn observe_removed(task: &mut Task, handle: &Handle, now: Millis) -> Result<(), Ignored> {
+    if task.metadata.uid != handle.task || !add_deleted(&mut task.status, handle, now.to_timestamp()) {
+        return Err(Ignored::OldAttempt);
+    }
+    Ok(())
+}
+
+/// Writes down that what an attempt ran in was removed; false if that was written down before.
+fn add_deleted(status: &mut TaskStatus, handle: &Handle, at: Timestamp) -> bool {
     let name = handle.to_string();
-    task.status.attempts.retain(|attempt| attempt.number != handle.attempt);
-    task.status.events.retain(|record| record.kind != RecordKind::PodCreated || record.reason != name);
+    let is_known =
+        status.events.iter().any(|record| record.kind == RecordKind::PodDeleted && record.reason == name);
+    if !is_known {
+        add_record(&mut status.events, RecordKind::PodDeleted, &name, at);
+    }
+    !is_known
+}
+
+/// How often a quota refused an attempt of the task so far.
+pub fn refusals_of(status: &TaskStatus, attempt: u32) -> u32 {
+    status.refusals.filter(|refusals| refusals.attempt == attempt).map_or(0, |refusals| refusals.count)
+}
+
+/// A quota refused the attempt: there is none, and the task waits without having used up anything, its number included. The
+/// next one has the same name, so a refusal that comes twice is known by its own number.
+pub fn observe_blocked(
+    task: &mut Task,
+    handle: &Handle,
+    refusal: u32,
+    message: &str,
+    now: Millis,
+) -> Result<(), Ignored> {
+    current(task, handle)?;
+    if refusal <= refusals_of(&task.status, handle.attempt) {
+        return Err(Ignored::OldRefusal);
+    }
+    task.status.refusals = Some(QuotaRefusals { attempt: handle.attempt, count: refusal });
+    give_back_number(&mut task.status, handle);
     // A preempted task whose attempt was never made has nothing to rest from: it waits like any other.
     if task.status.stopping.is_some_and(Stopping::ends_task) {
         return Ok(cancel(task, now)?);
@@ -216,12 +261,20 @@ pub fn observe_blocked(task: &mut Task, handle: &Handle, message: &str, now: Mil
     // It waits since the first time, not since the last.
     let since = *status.blocked_since.get_or_insert(now.to_timestamp());
     status.state_since = Some(since);
-    status.started = None;
-    status.pod.clear();
     message.clone_into(&mut status.message);
     add_record(&mut status.events, RecordKind::QuotaBlocked, "Quota", now.to_timestamp());
     status.waiting_for = Some(waiting_for("Quota", message));
     Ok(())
+}
+
+/// Takes out an attempt that never was: its number is given to the next one.
+fn give_back_number(status: &mut TaskStatus, handle: &Handle) {
+    let name = handle.to_string();
+    status.attempts.retain(|attempt| attempt.number != handle.attempt);
+    status.events.retain(|record| record.kind != RecordKind::PodCreated || record.reason != name);
+    status.attempt = handle.attempt.saturating_sub(1);
+    status.started = None;
+    status.pod.clear();
 }
 
 /// The attempt waits to run, and says what for.
@@ -259,6 +312,9 @@ pub fn observe_start_failed(
     if let Some(why) = task.status.stopping {
         return leave(task, handle, why, settings, now);
     }
+    if reason == IMAGE_ERROR {
+        add_record(&mut task.status.events, RecordKind::ImageError, message, now.to_timestamp());
+    }
     let words = format!("{reason}: {message}");
     if transient {
         // The machine could not; that says nothing about the task.
@@ -266,7 +322,7 @@ pub fn observe_start_failed(
         let pause = 1_i64 << task.status.retries.min(8);
         return Ok(back_to_queue(task, &words, pause, now)?);
     }
-    Ok(fail(task, Failure::StartFailed, &words, now)?)
+    Ok(fail(task, Failure::StartFailed, &words, settings, now)?)
 }
 
 /// The executor is gone and the attempt with it.
@@ -287,7 +343,7 @@ pub fn observe_lost(
     if let Some(why) = task.status.stopping {
         return leave(task, handle, why, settings, now);
     }
-    fail(task, Failure::ExecutorLost, message, now)?;
+    fail(task, Failure::ExecutorLost, message, settings, now)?;
     if ran && reason == ROBOT_LOST && !state_of(task).is_terminal() {
         await_original(task, handle);
     }
@@ -408,12 +464,18 @@ fn preempted(task: &mut Task, handle: &Handle, rest: i64, now: Millis) -> Result
     let at = now.to_timestamp();
     let reason = task.status.message.clone();
     add_record(&mut task.status.events, RecordKind::Preempted, &reason, at);
-    add_record(&mut task.status.events, RecordKind::PodDeleted, &handle.to_string(), at);
+    add_deleted(&mut task.status, handle, at);
     Ok(back_to_queue(task, "Preempted", rest, now)?)
 }
 
 /// The task failed: it goes back to the queue if its policy allows, else it ends.
-fn fail(task: &mut Task, failure: Failure, words: &str, now: Millis) -> Result<(), Refused> {
+fn fail(
+    task: &mut Task,
+    failure: Failure,
+    words: &str,
+    settings: &Settings,
+    now: Millis,
+) -> Result<(), Refused> {
     let at = now.to_timestamp();
     if failure == Failure::Timeout {
         add_record(&mut task.status.events, RecordKind::Timeout, words, at);
@@ -431,6 +493,7 @@ fn fail(task: &mut Task, failure: Failure, words: &str, now: Millis) -> Result<(
         } else {
             task.status.retries += 1;
         }
+        let pause = pause.max(interval_left(task, settings, second));
         return back_to_queue(task, words, pause, now);
     }
     change_state(task, Event::Fail, now)?;
@@ -460,7 +523,17 @@ fn may_retry(task: &Task, failure: Failure) -> bool {
     on.contains(&named) && used < retry.limit.unwrap_or(1)
 }
 
-/// Seconds to wait before the next try.
+/// Seconds until attempts that follow each other are far enough apart, from the start of the one that just ended: a program that
+/// fails at once is not run hundreds of times a second, and one that ran for a while is tried again at once.
+fn interval_left(task: &Task, settings: &Settings, now: i64) -> i64 {
+    let interval = settings.min_retry_interval;
+    let began = task.status.attempts.last().and_then(|attempt| attempt.started_at);
+    let ran = began.map_or(0, |began| now.saturating_sub(began.as_second()));
+    // A clock that was set back is no reason to wait for longer.
+    interval.saturating_sub(ran.max(0)).max(0)
+}
+
+/// Seconds to wait before the next try, as the task says.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "seconds, clamped")]
 fn backoff(task: &Task) -> i64 {
     let backoff = &task.spec.retry.backoff;
@@ -569,9 +642,15 @@ fn end(task: &mut Task, message: &str, at: MilliTimestamp) {
     message.clone_into(&mut task.status.message);
 }
 
+/// Only the attempt that a task has now is of consequence: one that has ended does not end again, not even while the task waits
+/// for the next.
 fn current(task: &Task, handle: &Handle) -> Result<(), Ignored> {
+    let state = state_of(task);
+    if state.is_terminal() {
+        return Err(Refused::Ended(state).into());
+    }
     let same = task.metadata.uid == handle.task && task.status.attempt == handle.attempt;
-    if same { Ok(()) } else { Err(Ignored::OldAttempt) }
+    if same && has_attempt(task) { Ok(()) } else { Err(Ignored::OldAttempt) }
 }
 
 pub(crate) fn change_state(task: &mut Task, event: Event, now: Millis) -> Result<(), Refused> {

@@ -62,9 +62,10 @@ pub fn observe_original(
         return Err(Ignored::OldAttempt);
     }
     match what {
-        Observation::Created | Observation::Waiting { .. } | Observation::Returned { .. } => {
-            Err(Ignored::OldAttempt)
-        }
+        Observation::Created
+        | Observation::Waiting { .. }
+        | Observation::Removed
+        | Observation::Returned { .. } => Err(Ignored::OldAttempt),
         Observation::Started => keep(task, handle, now),
         Observation::Ended(ending) if succeeded(ending) => {
             let kept = keep(task, handle, now)?;

@@ -1,19 +1,24 @@
 //! Whether another attempt follows, and when, by the restart and reschedule policies of a task (seed 003, R6, R17).
 //!
-//! Decides from the attempts that the status still tells of, which are ten. A task that has neither policy is none of this
-//! module's business: [`crate::progress`] goes by its `retry`.
+//! Decides from what it has counted itself in [`TaskStatus::recovery`], never from the attempts of the status: only the latest of
+//! those are kept. A task that has neither policy is none of this module's business: [`crate::progress`] goes by its `retry`.
 //!
 //! - An attempt that failed is restarted as often as an interval allows. When that is used up, the task waits for the
 //!   interval to end (`delay`), or is rescheduled, or fails.
 //! - An attempt that was lost with its robot is rescheduled, whatever was restarted before.
+//! - Restarts are counted anew after the task was rescheduled.
+//!
+//! [`TaskStatus::recovery`]: muster_types::TaskStatus::recovery
 
 use muster_types::recovery::{DelayFunction, Reschedule, Restart, RestartMode};
-use muster_types::task_status::Attempt;
-use muster_types::{Duration, Task};
+use muster_types::task_status::RecoveryCount;
+use muster_types::{Duration, Task, Timestamp};
 
 /// The first wait before something is rescheduled, and the longest, in seconds.
 const USUAL_DELAY: i64 = 30;
 const USUAL_MAX_DELAY: i64 = 3600;
+/// Times that are remembered, where an interval is counted over. A policy allows one less.
+const MOST_TIMES: usize = 10;
 
 /// What the policies say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,49 +31,47 @@ pub enum Recovery {
     GiveUp,
 }
 
-/// What follows the attempt that just ended, which is the last one of the status.
-pub fn recover(task: &Task, lost: bool, now: i64) -> Recovery {
-    let (restart, reschedule) = (task.spec.restart.as_ref(), task.spec.reschedule.as_ref());
-    let attempts = &task.status.attempts;
+/// What follows the attempt that just failed or was lost. It is counted.
+pub fn recover(task: &mut Task, lost: bool, now: i64) -> Recovery {
     // Losing a robot is nothing that a restart there could mend.
-    let restart_here = restart.filter(|_| !lost);
-    if let Some(pause) = restart_here.and_then(|policy| restarted(policy, attempts, now)) {
+    let (restart, reschedule) = (task.spec.restart.filter(|_| !lost), task.spec.reschedule);
+    if restart.is_none() && reschedule.is_none() {
+        return Recovery::NoPolicy;
+    }
+    let count = task.status.recovery.get_or_insert_default();
+    if let Some(pause) = restart.and_then(|policy| restarted(&policy, count, now)) {
         return Recovery::After(pause);
     }
-    let round = restart.map_or(1, |policy| policy.attempts.saturating_add(1));
-    match (restart_here, reschedule) {
-        (_, Some(policy)) => rescheduled(policy, attempts, round, now),
-        (Some(_), None) => Recovery::GiveUp,
-        (None, None) => Recovery::NoPolicy,
-    }
+    reschedule.map_or(Recovery::GiveUp, |policy| rescheduled(&policy, count, now))
 }
 
 /// Seconds until the restart, if there may be one.
-fn restarted(policy: &Restart, attempts: &[Attempt], now: i64) -> Option<i64> {
+fn restarted(policy: &Restart, count: &mut RecoveryCount, now: i64) -> Option<i64> {
     let delay = policy.delay.map_or(0, seconds);
-    let ended: Vec<i64> =
-        within(attempts, policy.interval, now).filter(|attempt| failed(attempt)).map(ended).collect();
-    let allowed = policy.attempts as usize;
-    if ended.len() <= allowed {
+    count.failures = count.failures.saturating_add(1);
+    remember(&mut count.failed_at, policy.interval, now);
+    let allowed = allowed(policy.attempts, policy.interval);
+    if within(count.failures, &count.failed_at, policy.interval, now) <= allowed {
         return Some(delay);
     }
     let interval =
         policy.interval.filter(|_| policy.mode == RestartMode::Delay && allowed > 0).map(seconds)?;
     // So many must have left the interval that this one is allowed again.
-    let leaves = ended.get(ended.len() - 1 - allowed).copied()?.saturating_add(interval);
+    let first = count.failed_at.len().checked_sub(1 + allowed as usize)?;
+    let leaves = count.failed_at.get(first)?.as_second().saturating_add(interval);
     Some(leaves.saturating_sub(now).max(delay))
 }
 
-fn rescheduled(policy: &Reschedule, attempts: &[Attempt], round: u32, now: i64) -> Recovery {
-    let counted: Vec<&Attempt> = within(attempts, policy.interval, now).collect();
-    let lost = counted.iter().filter(|attempt| !failed(attempt)).count();
-    let rounds = counted.iter().filter(|attempt| failed(attempt)).count() / round.max(1) as usize;
-    // The one that just ended is among them.
-    let before = (lost + rounds).saturating_sub(1);
-    if !policy.unlimited && before >= policy.attempts as usize {
+fn rescheduled(policy: &Reschedule, count: &mut RecoveryCount, now: i64) -> Recovery {
+    let before = within(count.reschedules, &count.rescheduled_at, policy.interval, now);
+    if !policy.unlimited && before >= allowed(policy.attempts, policy.interval) {
         return Recovery::GiveUp;
     }
-    Recovery::After(wait(policy, u32::try_from(before).unwrap_or(u32::MAX)))
+    count.reschedules = count.reschedules.saturating_add(1);
+    remember(&mut count.rescheduled_at, policy.interval, now);
+    count.failures = 0;
+    count.failed_at.clear();
+    Recovery::After(wait(policy, before))
 }
 
 /// How long to wait, after so many waits.
@@ -83,19 +86,26 @@ pub fn wait(policy: &Reschedule, before: u32) -> i64 {
     first.saturating_mul(factor).min(most)
 }
 
-/// Attempts that ended within an interval before now.
-fn within(attempts: &[Attempt], interval: Option<Duration>, now: i64) -> impl Iterator<Item = &Attempt> {
-    let since = interval.map_or(i64::MIN, |interval| now.saturating_sub(seconds(interval)));
-    attempts.iter().filter(move |attempt| attempt.finished_at.is_some() && ended(attempt) > since)
+/// How often something may happen: no more often than is remembered, where an interval is counted over.
+fn allowed(asked: u32, interval: Option<Duration>) -> u32 {
+    let most = u32::try_from(MOST_TIMES - 1).unwrap_or(u32::MAX);
+    if interval.is_some() { asked.min(most) } else { asked }
 }
 
-fn ended(attempt: &Attempt) -> i64 {
-    attempt.finished_at.map_or(0, muster_types::MilliTimestamp::as_second)
+/// How often something happened within an interval before now.
+fn within(total: u32, times: &[Timestamp], interval: Option<Duration>, now: i64) -> u32 {
+    let Some(interval) = interval else { return total };
+    let since = now.saturating_sub(seconds(interval));
+    u32::try_from(times.iter().filter(|time| time.as_second() > since).count()).unwrap_or(u32::MAX)
 }
 
-/// It ran and failed; others were lost, or never ran.
-fn failed(attempt: &Attempt) -> bool {
-    attempt.exit_code.is_some()
+/// Remembers when something happened, where that is of interest.
+fn remember(times: &mut Vec<Timestamp>, interval: Option<Duration>, now: i64) {
+    if interval.is_some() {
+        times.push(Timestamp::from_second(now));
+        let excess = times.len().saturating_sub(MOST_TIMES);
+        times.drain(..excess);
+    }
 }
 
 fn seconds(duration: Duration) -> i64 {
@@ -104,65 +114,81 @@ fn seconds(duration: Duration) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use muster_types::{TaskSpec, Timestamp};
+    use muster_types::TaskSpec;
 
     use super::*;
 
-    /// A task whose attempts ended at these times; a minus sign marks those that were lost.
-    fn task(spec: serde_json::Value, ends: &[i64]) -> Task {
-        let spec: TaskSpec = serde_json::from_value(spec).unwrap();
+    /// What is said of each of the attempts of a task that ended at these times; a minus sign marks those that were lost.
+    fn says(spec: &serde_json::Value, ends: &[i64]) -> Vec<Recovery> {
+        let spec: TaskSpec = serde_json::from_value(spec.clone()).unwrap();
         let mut task = Task::new("default", "a", spec);
-        task.status.attempts = ends
-            .iter()
-            .map(|end| Attempt {
-                finished_at: Some(Timestamp::from_second(end.abs()).into()),
-                exit_code: (*end > 0).then_some(1),
-                ..Attempt::default()
-            })
-            .collect();
-        task
+        ends.iter().map(|end| recover(&mut task, *end < 0, end.abs())).collect()
     }
 
     #[test]
     fn without_a_policy_nothing_is_said() {
-        assert_eq!(recover(&task(serde_json::json!({}), &[10]), false, 10), Recovery::NoPolicy);
+        assert_eq!(says(&serde_json::json!({}), &[10]), [Recovery::NoPolicy]);
         let restarts = serde_json::json!({"restart": {"attempts": 1}});
-        assert_eq!(recover(&task(restarts, &[-10]), true, 10), Recovery::NoPolicy);
+        assert_eq!(says(&restarts, &[-10]), [Recovery::NoPolicy]);
     }
 
     #[test]
     fn an_attempt_is_restarted_as_often_as_the_interval_allows() {
         let spec = serde_json::json!({"restart": {"attempts": 2, "interval": "100s", "delay": "5s"}});
-        let says = |ends: &[i64]| recover(&task(spec.clone(), ends), false, *ends.last().unwrap());
-        assert_eq!(says(&[10]), Recovery::After(5));
-        assert_eq!(says(&[10, 20]), Recovery::After(5));
-        assert_eq!(says(&[10, 20, 30]), Recovery::GiveUp);
-        assert_eq!(says(&[10, 20, 111]), Recovery::After(5), "the first has left the interval");
+        let (again, over) = (Recovery::After(5), Recovery::GiveUp);
+        assert_eq!(says(&spec, &[10, 20, 30]), [again, again, over]);
+        assert_eq!(says(&spec, &[10, 20, 111]), [again, again, again], "the first has left the interval");
+    }
+
+    #[test]
+    fn without_an_interval_restarts_are_counted_for_ever() {
+        let spec = serde_json::json!({"restart": {"attempts": 2}});
+        let again = Recovery::After(0);
+        assert_eq!(says(&spec, &[10, 1_000_000, 2_000_000]), [again, again, Recovery::GiveUp]);
     }
 
     #[test]
     fn in_delay_mode_the_task_waits_for_the_interval_to_end() {
         let spec = serde_json::json!({"restart": {"attempts": 1, "interval": "100s", "mode": "delay"}});
-        assert_eq!(recover(&task(spec, &[10, 30]), false, 30), Recovery::After(80));
+        assert_eq!(says(&spec, &[10, 30]), [Recovery::After(0), Recovery::After(80)]);
     }
 
     #[test]
     fn a_lost_attempt_is_rescheduled_with_growing_waits_up_to_the_limit() {
         let spec = serde_json::json!({"reschedule": {"attempts": 2, "delay": "10s"}});
-        let says = |ends: &[i64]| recover(&task(spec.clone(), ends), true, 100);
-        assert_eq!(says(&[-10]), Recovery::After(10));
-        assert_eq!(says(&[-10, -20]), Recovery::After(20));
-        assert_eq!(says(&[-10, -20, -30]), Recovery::GiveUp);
+        let expected = [Recovery::After(10), Recovery::After(20), Recovery::GiveUp];
+        assert_eq!(says(&spec, &[-10, -20, -30]), expected);
     }
 
     #[test]
-    fn when_restarts_are_used_up_the_task_is_rescheduled() {
+    fn reschedules_that_left_the_interval_do_not_count() {
+        let spec = serde_json::json!({"reschedule": {"attempts": 1, "delay": "10s", "interval": "100s"}});
+        let again = Recovery::After(10);
+        assert_eq!(says(&spec, &[-10, -111, -120]), [again, again, Recovery::GiveUp]);
+    }
+
+    #[test]
+    fn when_restarts_are_used_up_the_task_is_rescheduled_and_restarts_are_counted_anew() {
         let spec = serde_json::json!({
             "restart": {"attempts": 1}, "reschedule": {"attempts": 1, "delay": "60s", "delayFunction": "constant"},
         });
-        let says = |ends: &[i64]| recover(&task(spec.clone(), ends), false, 100);
-        assert_eq!(says(&[10]), Recovery::After(0));
-        assert_eq!(says(&[10, 20]), Recovery::After(60));
+        let (restart, reschedule) = (Recovery::After(0), Recovery::After(60));
+        assert_eq!(says(&spec, &[10, 20, 30, 40]), [restart, reschedule, restart, Recovery::GiveUp]);
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let spec: TaskSpec = serde_json::from_value(serde_json::json!({
+            "restart": {"attempts": 9, "interval": "1h", "mode": "delay"},
+            "reschedule": {"unlimited": true, "interval": "1h"},
+        }))
+        .unwrap();
+        let mut task = Task::new("default", "a", spec);
+        for second in 0..1000 {
+            recover(&mut task, second % 2 == 0, second);
+        }
+        let count = task.status.recovery.unwrap();
+        assert!(count.failed_at.len() <= MOST_TIMES && count.rescheduled_at.len() <= MOST_TIMES, "{count:?}");
     }
 
     #[test]

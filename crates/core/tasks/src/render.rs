@@ -39,6 +39,7 @@ use muster_types::{Quantity, Task, TaskKind, TaskSpec, name_rules};
 use serde_json::Value;
 use thiserror::Error;
 
+use crate::progress::refusals_of;
 use crate::select::Selection;
 use crate::view::need_of;
 
@@ -294,6 +295,8 @@ fn render_pod(order: &Order<'_>, programs: &[Program<'_>], rendered: &[RenderedP
         task: order.task.metadata.name.clone(),
         containers: containers.collect(),
         overrides: addon.into_iter().chain(spec.pod.clone()).collect(),
+        refusals: refusals_of(&order.task.status, order.attempt),
+        knows_refusals: 0,
     }
 }
 

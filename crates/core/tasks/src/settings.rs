@@ -15,6 +15,10 @@ pub struct Settings {
     pub preempt_rest: i64,
     /// Seconds a task waits for a kind, an addon or a subject that does not exist before it fails.
     pub absent_wait: i64,
+    /// Seconds between the starts of two attempts of a task that failed, at least, whatever its policies say.
+    pub min_retry_interval: i64,
+    /// Seconds for which a pod that finds no node holds back tasks with the same placement needs.
+    pub unschedulable_hold: i64,
     /// What the names of logs end in among the attachments of a task.
     pub log_suffix: String,
     /// Tasks whose waiting is written down in one pass.
@@ -83,6 +87,8 @@ impl Default for Settings {
             preempt_rate: 10,
             preempt_rest: 60,
             absent_wait: 60,
+            min_retry_interval: 1,
+            unschedulable_hold: 300,
             log_suffix: ".log".to_owned(),
             holds_per_pass: 16,
             starts_per_pass: 1024,

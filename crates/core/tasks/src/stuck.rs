@@ -40,6 +40,7 @@ impl Board {
     /// The attempt of a task found a place, or is gone.
     pub fn observe_placed(&mut self, uid: u128) {
         self.stuck.remove(&uid);
+        self.forget_stuck_pod(uid);
     }
 
     /// Makes others leave for the first attempt that has waited long enough for a place.

@@ -6,6 +6,7 @@ use muster_types::container::Resources;
 use muster_types::placement::Demand;
 use muster_types::task::Runtime;
 use muster_types::{State, Task, TaskSpec, TaskStatus, Timestamp};
+use serde_json::Value;
 
 use crate::progress::highest_attempt;
 
@@ -48,6 +49,8 @@ pub struct TaskView {
     pub rest_until: i64,
     /// What it asks of a robot, if it runs on one.
     pub demand: Option<Arc<Demand>>,
+    /// What it asks of a node besides its resources, if it may run as a pod; empty if nothing.
+    pub placement: String,
     /// The robot of its attempt, if it has one that has not ended.
     pub robot: Option<Arc<str>>,
     /// The robot of an attempt that counted as lost and may come back.
@@ -86,6 +89,7 @@ impl TaskView {
             is_first: highest_attempt(&task.status) == 0,
             rest_until: task.status.rest_until.map_or(0, Timestamp::as_second),
             demand: demand_of(task),
+            placement: placement_of(spec),
             robot: robot_of(task),
             awaited: awaited_robot(task),
         })
@@ -98,6 +102,46 @@ impl TaskView {
         let rest_until = if self.rest_until > 0 { now + rest } else { 0 };
         (self.since > now).then(|| Self { since: now, rest_until, ..self.clone() })
     }
+}
+
+/// What of `spec.pod` a cluster's scheduler goes by.
+const PLACING: [&str; 11] = [
+    "nodeSelector",
+    "nodeName",
+    "affinity",
+    "tolerations",
+    "topologySpreadConstraints",
+    "schedulerName",
+    "runtimeClassName",
+    "priorityClassName",
+    "resourceClaims",
+    "hostNetwork",
+    "volumes",
+];
+
+fn placement_of(spec: &TaskSpec) -> String {
+    let containers = spec.container.iter().chain(&spec.containers).map(|container| &container.resources);
+    describe_placement(spec.stated_runtime(), spec.pod.as_ref(), containers)
+}
+
+/// What a task asks of a node besides its resources, as a text that is the same for what is alike.
+pub(crate) fn describe_placement<'a>(
+    runtime: Option<Runtime>,
+    pod: Option<&Value>,
+    containers: impl Iterator<Item = &'a Resources>,
+) -> String {
+    let mut text = String::new();
+    if runtime.is_some_and(|runtime| runtime != Runtime::Pod) {
+        return text;
+    }
+    for (field, value) in PLACING.iter().filter_map(|field| Some((field, pod?.get(field)?))) {
+        text += &format!("{field}={value};");
+    }
+    for (index, resources) in containers.enumerate().filter(|(_, it)| **it != Resources::default()) {
+        let need = need_of(resources);
+        text += &format!("{index}:{}m/{};", need.cpu_millis, need.memory);
+    }
+    text
 }
 
 /// What a task asks of a robot; nothing if it does not run on one.

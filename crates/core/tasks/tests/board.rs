@@ -1,8 +1,9 @@
 //! The rules of the queue as stories: a board in a small language, and what a pass decides.
 //!
 //! Lines: `now N`, `room slots=N [memory=N] [cpu=N]`, `kind NAME [priority=N] [needs=A,B] [strict]`,
-//! `prefetch N`, `guard quota=N|unschedulable|none`, `stuck NAME [slots] [memory]`, `placed NAME`,
-//! `task NAME [kind=] [subject=] [prio=] [memory=] [isolated] [preempt] [exempt] [robot] [rest=]`, `state NAME STATE`,
+//! `prefetch N`, `guard quota=N|none`, `stuck NAME [slots] [memory]`, `placed NAME`, `no-node NAME`, `on-node NAME`,
+//! `task NAME [kind=] [subject=] [prio=] [memory=] [isolated] [preempt] [exempt] [robot] [rest=] [pod] [selector=]`,
+//! `state NAME STATE`,
 //! `returned NAME`, `gone NAME`, `plan`, `why NAME`, `explain NAME`. Lines that start with `>` are what the board is expected to answer.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,6 +74,7 @@ impl Story {
                     memory: size("memory"),
                 };
                 self.board.set_capacity(muster_types::task::Runtime::Process, self.capacity);
+                self.board.set_capacity(muster_types::task::Runtime::Pod, self.capacity);
             }
             "kind" => {
                 let needs = option("needs").unwrap_or_default();
@@ -105,7 +107,9 @@ impl Story {
                     kind: option("kind").unwrap_or_default(),
                     addon: option("addon").unwrap_or_default(),
                     subject: option("subject").unwrap_or_default(),
-                    runtime: flag("robot").then_some(muster_types::task::Runtime::Robot),
+                    runtime: flag("robot")
+                        .then_some(muster_types::task::Runtime::Robot)
+                        .or(flag("pod").then_some(muster_types::task::Runtime::Pod)),
                     need: Need {
                         cpu_millis: 0,
                         memory: u64::try_from(number("memory").unwrap_or(0)).expect("a size"),
@@ -118,6 +122,7 @@ impl Story {
                     is_first: true,
                     rest_until: number("rest").unwrap_or(0),
                     demand: None,
+                    placement: option("selector").unwrap_or_default(),
                     robot: None,
                     awaited: None,
                 };
@@ -142,8 +147,7 @@ impl Story {
             }
             "guard" => {
                 let quota = number("quota").map(|most| (Guard::Quota, u32::try_from(most).expect("a limit")));
-                let closed = rest.contains(&"unschedulable").then_some((Guard::Unschedulable, 0));
-                self.board.set_guard(muster_types::task::Runtime::Process, quota.or(closed));
+                self.board.set_guard(muster_types::task::Runtime::Process, quota);
             }
             "stuck" => {
                 let lack = Lack {
@@ -153,6 +157,8 @@ impl Story {
                 };
                 self.board.observe_stuck(self.tasks[rest[0]].uid, lack, self.now);
             }
+            "no-node" => self.board.observe_unschedulable(self.tasks[rest[0]].uid, self.now),
+            "on-node" => self.board.observe_on_node(self.tasks[rest[0]].uid),
             "placed" => self.board.observe_placed(self.tasks[rest[0]].uid),
             "gone" => self.board.forget(self.tasks[rest[0]].uid),
             "plan" => {
@@ -895,16 +901,95 @@ fn a_quota_of_nothing_is_no_reason_to_give_up() {
 }
 
 #[test]
-fn nothing_starts_while_something_finds_no_place() {
+fn a_pod_that_finds_no_node_holds_back_only_tasks_with_the_same_placement_needs() {
     play(
         "room slots=9
-         guard unschedulable
-         task a
+         task nowhere pod selector=no-such-node prio=5
+         plan
+         > start nowhere
+         state nowhere Pending
+         no-node nowhere
+         task alike pod selector=no-such-node
+         task elsewhere pod
+         task larger pod selector=no-such-node memory=8
+         task subject pod selector=no-such-node subject=s
+         task process
+         plan
+         > hold alike Unschedulable
+         > start elsewhere
+         > start larger
+         > hold subject Unschedulable
+         > start process
+         > wake 300
+         why alike
+         > Unschedulable: the pod of task d/nowhere, with the same placement needs, finds no node; the next task like it is tried at 1970-01-01T00:05:00Z, or at once after: muster cancel nowhere --namespace d
+         placed nowhere
+         plan
+         > start alike
+         > start subject",
+    );
+}
+
+#[test]
+fn when_the_time_limit_is_over_one_task_is_tried_and_holds_back_the_others_if_it_is_stuck_too() {
+    play(
+        "room slots=9
+         task nowhere pod
+         plan
+         > start nowhere
+         state nowhere Pending
+         no-node nowhere
+         task a pod
+         task b pod prio=0
+         task c pod
+         now 10
          plan
          > hold a Unschedulable
-         guard none
+         > wake 300
+         now 300
          plan
-         > start a",
+         > start a
+         > hold b Unschedulable
+         state a Pending
+         now 301
+         no-node a
+         plan
+         > wake 601
+         now 601
+         plan
+         > start b
+         > hold c Unschedulable
+         state b Running
+         on-node b
+         plan
+         > start c",
+    );
+}
+
+#[test]
+fn a_task_that_ranks_above_the_stuck_one_is_tried_at_once_and_no_more_than_one() {
+    play(
+        "room slots=9
+         task nowhere pod prio=5
+         plan
+         > start nowhere
+         state nowhere Pending
+         no-node nowhere
+         task urgent pod prio=9
+         task second pod prio=8
+         task equal pod prio=5
+         plan
+         > start urgent
+         > hold second Unschedulable
+         state urgent Pending
+         no-node urgent
+         why second
+         > Unschedulable: the pod of task d/urgent, with the same placement needs, finds no node; the next task like it is tried at 1970-01-01T00:05:00Z, or at once after: muster cancel urgent --namespace d
+         placed urgent
+         placed nowhere
+         plan
+         > start second
+         > start equal",
     );
 }
 

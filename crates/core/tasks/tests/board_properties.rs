@@ -106,6 +106,7 @@ impl World {
                     is_first: true,
                     rest_until: 0,
                     demand: None,
+                    placement: String::new(),
                     robot: None,
                     awaited: None,
                 };

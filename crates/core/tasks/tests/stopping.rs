@@ -67,7 +67,7 @@ fn a_preempted_task_whose_attempt_could_not_be_started_goes_back_to_the_queue_an
 fn a_preempted_task_whose_attempt_a_quota_refused_waits_for_the_quota() {
     let (mut task, handle) = preempted();
     task.status.state = Some(State::Pending);
-    observe_blocked(&mut task, &handle, "exceeded quota: q", Millis(0)).expect("news");
+    observe_blocked(&mut task, &handle, 1, "exceeded quota: q", Millis(0)).expect("news");
     assert_eq!((state_of(&task), task.status.stopping), (State::QuotaBlocked, None));
 }
 

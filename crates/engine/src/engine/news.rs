@@ -50,7 +50,7 @@ impl Engine {
         for fact in facts {
             let handle = &fact.handle;
             let uid = parse_uid(&handle.task);
-            let path = uid.and_then(|uid| self.board.path_of(uid)).cloned();
+            let path = self.path_of(fact);
             concerned.push(path.clone());
             let is_end = ends(&fact.what);
             self.guard_pods(fact, now);
@@ -69,7 +69,8 @@ impl Engine {
                 }
                 continue;
             };
-            let is_original = reconcile::original_of(&edit.task).as_ref() == Some(handle);
+            let is_original = fact.what != Observation::Removed
+                && reconcile::original_of(&edit.task).as_ref() == Some(handle);
             let outcome = if is_original {
                 self.apply_return(edit, fact, now)
             } else {
@@ -88,7 +89,7 @@ impl Engine {
                         let seconds = retention(&edit.task, succeeded, &self.settings.reap);
                         edit.actions.push(Action::Keep(handle.clone(), seconds));
                     }
-                    let is_over = state_of(&edit.task).is_terminal();
+                    let is_over = fact.what != Observation::Removed && state_of(&edit.task).is_terminal();
                     if !is_original && (is_over || matches!(fact.what, Observation::Ended(_))) {
                         give_up_original(
                             edit,
@@ -119,6 +120,14 @@ impl Engine {
             }
         }
         (concerned, ignored)
+    }
+
+    /// Where the task is stored that news is about. Only its pod may be heard of after it has ended.
+    fn path_of(&self, fact: &Fact) -> Option<Arc<str>> {
+        let uid = parse_uid(&fact.handle.task)?;
+        let is_late = fact.what == Observation::Removed;
+        let open = self.board.path_of(uid);
+        open.or_else(|| self.due.path_of(uid).filter(|_| is_late)).cloned()
     }
 
     /// News of an attempt that counted as lost: if it is the task's again, the one that replaced it is ended.
@@ -156,8 +165,9 @@ impl Engine {
         match &fact.what {
             Observation::Created => self.guard.observe_created(self.board.taken(Runtime::Pod), second),
             Observation::Waiting { reason, message } if reason == UNSCHEDULABLE => {
-                self.guard.observe_unschedulable(&fact.handle);
-                if let (Some(uid), Some(lack)) = (uid, read_shortage(message)) {
+                let Some(uid) = uid else { return };
+                self.board.observe_unschedulable(uid, second);
+                if let Some(lack) = read_shortage(message) {
                     self.board.observe_stuck(uid, lack, second);
                 }
                 return;
@@ -166,12 +176,20 @@ impl Engine {
                 // The one that was refused is still counted.
                 self.guard.observe_blocked(self.board.taken(Runtime::Pod).saturating_sub(1), second);
             }
-            Observation::Waiting { .. } | Observation::Started => self.guard.observe_settled(&fact.handle),
+            // That says nothing yet of whether a node takes it.
+            Observation::Waiting { .. } if uid.is_some_and(|uid| self.board.is_trying(uid)) => return,
+            Observation::Waiting { .. } => {}
+            Observation::Started => {
+                if let Some(uid) = uid {
+                    self.board.observe_on_node(uid);
+                }
+            }
+            Observation::Removed => return,
             Observation::Returned { .. }
             | Observation::StartFailed { .. }
             | Observation::Ended(_)
             | Observation::Lost { .. } => {
-                self.guard.observe_ended(&fact.handle, second);
+                self.guard.observe_ended(second);
             }
         }
         if let Some(uid) = uid {
@@ -199,10 +217,13 @@ fn apply_news(task: &mut Task, fact: &Fact, rules: &Settings, now: Millis) -> Re
         }
         // Nobody writes that down.
         Observation::Created => Ok(()),
+        Observation::Removed => progress::observe_removed(task, handle, now),
         Observation::Waiting { reason, message } => {
             progress::observe_waiting(task, handle, reason, message, now)
         }
-        Observation::Blocked { message } => progress::observe_blocked(task, handle, message, now),
+        Observation::Blocked { message, refusal } => {
+            progress::observe_blocked(task, handle, *refusal, message, now)
+        }
         Observation::StartFailed { reason, message, transient } => {
             progress::observe_start_failed(task, handle, reason, message, *transient, rules, now)
         }
@@ -212,7 +233,9 @@ fn apply_news(task: &mut Task, fact: &Fact, rules: &Settings, now: Millis) -> Re
 /// True for the last news of an attempt.
 pub(super) fn ends(what: &Observation) -> bool {
     match what {
-        Observation::Created | Observation::Waiting { .. } | Observation::Started => false,
+        Observation::Created | Observation::Waiting { .. } | Observation::Started | Observation::Removed => {
+            false
+        }
         Observation::Blocked { .. }
         | Observation::Returned { .. }
         | Observation::StartFailed { .. }

@@ -70,6 +70,7 @@ pub(super) fn never_ran(what: &Observation) -> bool {
         | Observation::Blocked { .. }
         | Observation::Started
         | Observation::StartFailed { .. }
+        | Observation::Removed
         | Observation::Lost { .. } => false,
     }
 }

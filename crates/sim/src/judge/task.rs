@@ -122,8 +122,16 @@ pub struct Status {
     pub stopping: Option<String>,
     pub prefetched: bool,
     pub original: Option<u32>,
+    pub refusals: Refusals,
     pub expired: bool,
     pub released: Option<String>,
+}
+
+/// Which attempt a quota refused last.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(default)]
+pub struct Refusals {
+    pub attempt: u32,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -40,7 +40,9 @@ impl Statement for TerminalIsFinal {
             if before.is_over() && was != is {
                 broken.push(format!("task {name} had ended and went from attempt {was} to {is}"));
             }
-            if is < was && before.status.original != Some(is) {
+            // An attempt that a quota refused never was, and gives its number back.
+            let was_refused = is + 1 == was && task.status.refusals.attempt == was;
+            if is < was && before.status.original != Some(is) && !was_refused {
                 broken.push(format!("task {name} went back from attempt {was} to {is}"));
             }
             if task.metadata.generation < before.metadata.generation {
@@ -109,6 +111,17 @@ mod tests {
     fn an_attempt_number_that_goes_back_is_found() {
         let mut story = Story::new();
         assert_eq!(story.task("a", "Ready", 2).task("a", "Running", 1).broken("terminal_is_final").len(), 1);
+    }
+
+    #[test]
+    fn an_attempt_that_a_quota_refused_gives_its_number_back() {
+        let mut story = Story::new();
+        story.task("a", "Pending", 2);
+        story.status(
+            "a",
+            json!({"state": "QuotaBlocked", "attempt": 1, "refusals": {"attempt": 2, "count": 1}}),
+        );
+        assert!(story.broken("terminal_is_final").is_empty());
     }
 
     #[test]

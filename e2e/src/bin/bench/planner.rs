@@ -75,6 +75,7 @@ fn free(number: u32) -> TaskView {
         is_first: true,
         rest_until: 0,
         demand: None,
+        placement: String::new(),
         robot: None,
         awaited: None,
     }

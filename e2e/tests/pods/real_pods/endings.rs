@@ -1,6 +1,7 @@
 //! How pods end, each in its own way.
 
-use muster_e2e::cluster::{Cluster, Tasks, records};
+use muster_e2e::cluster::{Cluster, POD, Tasks, records};
+use muster_e2e::wait::wait_for;
 use serde_json::json;
 
 #[test]
@@ -19,8 +20,13 @@ fn a_task_runs_as_a_pod_and_its_output_is_kept() {
     assert_eq!(task["status"]["attempts"][0]["exitCode"], 0);
     let attached = |index: usize| task["status"]["attached"][index]["name"].clone();
     assert_eq!([attached(0), attached(1)], ["addon.log", "pod.yaml"]);
-    let seen = records(&task);
+    let mut seen = records(&task);
+    seen.retain(|record| record != "PodDeleted");
     assert_eq!(seen[seen.len() - 2..], ["PodRunning", "PodSucceeded"], "{seen:?}");
+    assert!(!seen.contains(&"ContainerKilled".to_owned()), "{seen:?}");
+    wait_for("the pod to be removed, and that to be recorded", POD, || {
+        records(&tasks.get("hello")).contains(&"PodDeleted".to_owned())
+    });
 }
 
 #[test]
@@ -82,6 +88,27 @@ fn an_image_that_does_not_exist_fails_its_task_at_once() {
     let task = tasks.wait("nothing", "Failed");
     assert_eq!(task["status"]["attempts"][0]["reason"], "ImageError", "{task:#}");
     assert!(task["status"]["message"].as_str().unwrap().contains("no-such-image"), "{task:#}");
+    let events = task["status"]["events"].as_array().expect("records").clone();
+    let record = events.iter().find(|record| record["kind"] == "ImageError").expect("the reason is recorded");
+    assert!(record["reason"].as_str().is_some_and(|why| why.contains("Image")), "{record:#}");
+    wait_for("the pod to be removed, and that to be recorded", POD, || {
+        records(&tasks.get("nothing")).contains(&"PodDeleted".to_owned())
+    });
+}
+
+#[test]
+fn a_task_that_is_canceled_before_its_pod_runs_has_no_killed_container() {
+    let cluster = Cluster::new();
+    let server = cluster.server(&[]);
+    let tasks = Tasks::of(&server, &cluster);
+    tasks.shell("nowhere", "true", &json!({ "pod": { "nodeSelector": { "no-such": "node" } } }));
+    wait_for("the pod to be made", POD, || cluster.pods().len() == 1);
+    tasks.patch("nowhere", &json!({ "spec": { "cancel": true } }));
+    let task = tasks.wait("nowhere", "Canceled");
+    assert!(!records(&task).contains(&"ContainerKilled".to_owned()), "{task:#}");
+    wait_for("the pod to be removed, and that to be recorded", POD, || {
+        records(&tasks.get("nowhere")).contains(&"PodDeleted".to_owned())
+    });
 }
 
 #[test]

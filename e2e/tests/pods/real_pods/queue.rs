@@ -45,6 +45,7 @@ fn a_quota_of_two_pods_is_used_in_order_of_priority() {
     for name in names.values() {
         let task = tasks.wait(name, "Succeeded");
         assert_eq!(task["status"]["retries"], Value::Null, "{task:#}");
+        assert_eq!(task["status"]["attempt"], 1, "refusals use up no numbers: {task:#}");
     }
     let last = tasks.get("p0");
     assert!(records(&last).contains(&"QuotaBlocked".to_owned()), "{last:#}");
@@ -99,25 +100,29 @@ fn an_important_task_takes_the_place_of_another_when_the_quota_is_used_up() {
 }
 
 #[test]
-fn while_a_pod_finds_no_node_no_more_are_made() {
+fn while_a_pod_finds_no_node_only_those_like_it_wait() {
     let cluster = Cluster::new();
     let server = cluster.server(&[]);
     let tasks = Tasks::of(&server, &cluster);
-    tasks.shell(
-        "nowhere",
-        "true",
-        &json!({ "pod": { "nodeSelector": { "no-such": "node" } }, "priority": 5 }),
-    );
+    let nowhere = json!({ "pod": { "nodeSelector": { "no-such": "node" } }, "priority": 5 });
+    tasks.shell("nowhere", "true", &nowhere);
     let stuck = |task: &Value| task["status"]["waitingFor"]["reason"] == "Unschedulable";
     muster_e2e::wait::wait_for("the pod to find no node", muster_e2e::cluster::POD, || {
         stuck(&tasks.get("nowhere"))
     });
-    tasks.shell("behind", "true", &json!({}));
-    let behind = tasks.wait("behind", "QuotaBlocked");
-    assert_eq!(behind["status"]["waitingFor"]["reason"], "Unschedulable", "{behind:#}");
+    tasks.shell("alike", "true", &nowhere);
+    let alike = tasks.wait("alike", "QuotaBlocked");
+    let waits = &alike["status"]["waitingFor"];
+    assert_eq!(waits["reason"], "Unschedulable", "{alike:#}");
+    assert!(waits["task"].as_str().is_some_and(|task| task.ends_with("/nowhere")), "{alike:#}");
+    tasks.shell("other", "true", &json!({}));
+    tasks.wait("other", "Succeeded");
     tasks.patch("nowhere", &json!({ "spec": { "cancel": true } }));
     tasks.wait("nowhere", "Canceled");
-    tasks.wait("behind", "Succeeded");
+    let made = |task: &Value| records(task).contains(&"PodCreated".to_owned());
+    muster_e2e::wait::wait_for("the one like it to be tried", muster_e2e::cluster::POD, || {
+        made(&tasks.get("alike"))
+    });
 }
 
 #[test]

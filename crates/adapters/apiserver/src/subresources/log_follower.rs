@@ -179,7 +179,7 @@ impl LogFollower {
     /// Goes on with the attempt after this one; waits for it if the task has not ended. False if none comes.
     async fn next_attempt(&mut self, task: &Task) -> bool {
         let Some(place) = &mut self.at else { return false };
-        if task.status.attempt != place.handle.attempt && is_over(task, place.handle.attempt) {
+        if is_another_current(task, place.handle.attempt) {
             // Each in its turn; one that came back is gone on with.
             place.handle.attempt = (place.handle.attempt + 1).min(task.status.attempt);
             place.offset = Some(0);
@@ -240,10 +240,16 @@ impl Waits {
     }
 }
 
+/// True if the task has another attempt now: a later one, or an earlier one that came back. One that a quota refused is still to be
+/// made, under the same number.
+fn is_another_current(task: &Task, attempt: u32) -> bool {
+    let mut begun = task.status.attempts.iter().map(|begun| begun.number);
+    task.status.attempt > attempt || task.status.attempt < attempt && begun.any(|number| number == attempt)
+}
+
 /// True if nothing more is written by this attempt.
 fn is_over(task: &Task, attempt: u32) -> bool {
-    let mut begun = task.status.attempts.iter().map(|begun| begun.number);
-    let is_other = task.status.attempt > attempt
-        || task.status.attempt < attempt && begun.any(|number| number == attempt);
-    is_other || !matches!(task.state(), State::Pending | State::Running)
+    is_another_current(task, attempt)
+        || task.state().is_terminal()
+        || task.status.attempt == attempt && !matches!(task.state(), State::Pending | State::Running)
 }

@@ -291,7 +291,10 @@ impl Desk {
     /// Tells the engine what was seen.
     fn report(&mut self, handle: Handle, what: Observation) {
         let ends = match what {
-            Observation::Created | Observation::Waiting { .. } | Observation::Started => false,
+            Observation::Created
+            | Observation::Waiting { .. }
+            | Observation::Started
+            | Observation::Removed => false,
             Observation::Blocked { .. }
             | Observation::Returned { .. }
             | Observation::StartFailed { .. }

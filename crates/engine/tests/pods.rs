@@ -1,0 +1,200 @@
+//! What the engine makes of news about pods: refusals, removals, and pods that find no node.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use muster_engine::engine::{Engine, Outside};
+use muster_engine::files::{Files, Keeper};
+use muster_engine::settings::{Mint, Pods, Prefetch, Settings};
+use muster_ports::blobs::{Blobs, MemoryBlobs};
+use muster_ports::clock::{Clock as _, ManualClock};
+use muster_ports::runtime::{
+    Cause, Ending, Fact, FilesError, Handle, Launch, Observation, Runtime, UNSCHEDULABLE,
+};
+use muster_ports::store::{Batch, Draft, History, Key, MemoryLog, Precondition, ResourceName, Store, Write};
+use muster_ports::telemetry::Telemetry;
+use muster_ports::traces::Tracer;
+use muster_tasks::capacity::Capacity;
+use muster_tasks::reap::ReapSettings;
+use muster_tasks::settings::Settings as QueueSettings;
+use muster_types::task::Runtime as RuntimeName;
+use muster_types::task_status::RecordKind;
+use muster_types::{State, Task, TaskSpec};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+/// Remembers what was started; nothing of it ever happens by itself.
+#[derive(Clone, Default)]
+struct Recorder(Arc<Mutex<Vec<Launch>>>);
+
+impl Runtime for Recorder {
+    fn start(&self, launch: Launch) {
+        self.0.lock().push(launch);
+    }
+
+    fn stop(&self, _handle: &Handle, _grace: Duration) {}
+
+    fn keep_logs(&self, _handle: &Handle, _blobs: &dyn Blobs) -> Result<(), FilesError> {
+        Ok(())
+    }
+
+    fn remove(&self, _handle: &Handle) -> Result<(), FilesError> {
+        Ok(())
+    }
+
+    fn stored(&self) -> Result<Vec<Handle>, FilesError> {
+        Ok(Vec::new())
+    }
+}
+
+struct World {
+    clock: ManualClock,
+    store: Store,
+    runtime: Recorder,
+    engine: Engine,
+    tasks: u32,
+}
+
+impl World {
+    fn new() -> Self {
+        let clock = ManualClock::default();
+        clock.advance(1_800_000_000_000);
+        let store = Store::open_inline(MemoryLog::default(), History::default(), clock.clone()).unwrap();
+        let pods = Capacity { slots: 100, cpu_millis: None, memory: None };
+        let settings = Settings {
+            queue: QueueSettings { default_runtime: RuntimeName::Pod, ..QueueSettings::default() },
+            reap: ReapSettings::default(),
+            pods: Some(Pods { capacity: pods, url: String::new(), namespace: None, base_env: Vec::new() }),
+            robots: None,
+            processes: Capacity { slots: 1, ..pods },
+            prefetch: Prefetch::Fixed(0),
+            only_since: None,
+            url: String::new(),
+            work_root: "/work".into(),
+            base_env: Vec::new(),
+            kill_timeout: Duration::from_secs(1),
+            mint: Mint::worthless(),
+        };
+        let (runtime, blobs) = (Recorder::default(), Arc::new(MemoryBlobs::default()));
+        let files = Files::Inline(Keeper::new(Arc::new(runtime.clone()), blobs.clone()));
+        let outside = Outside {
+            store: store.clone(),
+            runtime: Arc::new(runtime.clone()),
+            blobs,
+            clock: Arc::new(clock.clone()),
+            telemetry: Telemetry::default(),
+            tracer: Tracer::default(),
+        };
+        let engine = Engine::new(settings, outside, files).unwrap();
+        Self { clock, store, runtime, engine, tasks: 0 }
+    }
+
+    fn key(name: &str) -> Key {
+        Key::new(&ResourceName::new("tasks.muster.dev"), "d", name)
+    }
+
+    async fn make(&mut self, name: &str, more: Value) {
+        let mut spec = json!({ "container": { "image": "i", "command": ["true"] } });
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let spec: TaskSpec = serde_json::from_value(spec).unwrap();
+        let mut task = Task::new("d", name, spec);
+        self.tasks += 1;
+        task.metadata.uid = format!("00000000-0000-7000-8000-{:012x}", self.tasks);
+        task.metadata.creation_timestamp = Some(self.clock.now().to_timestamp());
+        let draft = Draft::of_object(serde_json::to_vec(&task).unwrap()).unwrap();
+        let write = Write::Put { key: Self::key(name), expect: Precondition::Absent, draft };
+        self.store.commit(Batch::of(write)).await.unwrap();
+    }
+
+    /// One cycle; what it started.
+    async fn step(&mut self) -> Vec<Launch> {
+        self.engine.step().await.unwrap();
+        std::mem::take(&mut *self.runtime.0.lock())
+    }
+
+    fn report(&mut self, handle: &Handle, what: Observation) {
+        self.engine.report(Fact { handle: handle.clone(), at: self.clock.now(), what });
+    }
+
+    fn refuse(&mut self, handle: &Handle, refusal: u32) {
+        self.report(handle, Observation::Blocked { message: "exceeded quota: q".into(), refusal });
+    }
+
+    fn task(&self, name: &str) -> Task {
+        serde_json::from_slice(self.store.get(&Self::key(name)).unwrap().json()).unwrap()
+    }
+}
+
+/// Names of tasks that were started.
+fn names(launches: &[Launch]) -> Vec<&str> {
+    launches.iter().map(|launch| launch.pod.as_ref().unwrap().task.as_str()).collect()
+}
+
+#[tokio::test]
+async fn a_refused_attempt_is_started_again_under_its_number_and_knows_its_refusals() {
+    let mut world = World::new();
+    world.make("a", json!({})).await;
+    for refusals in 0..3 {
+        let started = world.step().await;
+        let [launch] = &started[..] else { panic!("{:?}", names(&started)) };
+        let pod = launch.pod.as_ref().unwrap();
+        assert_eq!((launch.handle.attempt, pod.refusals), (1, refusals));
+        assert_eq!(pod.knows_refusals, u64::from(refusals));
+        world.refuse(&launch.handle.clone(), refusals + 1);
+        assert!(world.step().await.is_empty(), "it is not asked for again at once");
+        assert_eq!(world.task("a").state(), State::QuotaBlocked);
+        world.clock.advance(60_000);
+    }
+    assert_eq!(world.task("a").status.attempt, 0);
+}
+
+#[tokio::test]
+async fn what_was_chosen_before_a_refusal_was_reported_says_so() {
+    let mut world = World::new();
+    world.make("high", json!({ "priority": 9 })).await;
+    let high = world.step().await.remove(0);
+    world.make("low", json!({ "priority": 1 })).await;
+    let low = world.step().await.remove(0);
+    assert_eq!(low.pod.as_ref().unwrap().knows_refusals, 0, "nobody has told of a refusal yet");
+    world.refuse(&high.handle, 1);
+    world.refuse(&low.handle, 1);
+    world.step().await;
+    world.clock.advance(60_000);
+    let again = world.step().await;
+    assert_eq!(names(&again)[0], "high", "in order of rank");
+    assert_eq!(again[0].pod.as_ref().unwrap().knows_refusals, 2);
+}
+
+#[tokio::test]
+async fn a_pod_that_is_removed_after_its_task_ended_is_recorded() {
+    let mut world = World::new();
+    world.make("a", json!({})).await;
+    let handle = world.step().await.remove(0).handle;
+    let at = world.clock.now();
+    world.report(&handle, Observation::Ended(Ending::of_leader(0, Cause::Itself, at)));
+    world.step().await;
+    assert_eq!(world.task("a").state(), State::Succeeded);
+    world.report(&handle, Observation::Removed);
+    world.step().await;
+    let task = world.task("a");
+    let deleted = task.status.events.iter().filter(|record| record.kind == RecordKind::PodDeleted);
+    assert_eq!((deleted.count(), task.state()), (1, State::Succeeded));
+}
+
+#[tokio::test]
+async fn a_pod_that_finds_no_node_leaves_other_tasks_alone_and_is_named_to_those_like_it() {
+    let mut world = World::new();
+    let nowhere = json!({ "pod": { "nodeSelector": { "no-such": "node" } } });
+    world.make("nowhere", nowhere.clone()).await;
+    let stuck = world.step().await.remove(0).handle;
+    let (reason, message) = (UNSCHEDULABLE.to_owned(), "0/1 nodes are available".to_owned());
+    world.report(&stuck, Observation::Waiting { reason, message });
+    world.step().await;
+    world.make("alike", nowhere).await;
+    world.make("other", json!({})).await;
+    assert_eq!(names(&world.step().await), ["other"]);
+    let waits = world.task("alike").status.waiting_for.unwrap();
+    assert_eq!((waits.reason.as_str(), waits.task.as_str()), ("Unschedulable", "d/nowhere"));
+    world.clock.advance(301_000);
+    assert_eq!(names(&world.step().await), ["alike"], "its time limit is over");
+}
