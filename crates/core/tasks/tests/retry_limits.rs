@@ -1,7 +1,7 @@
 //! How often a task is tried again: one limit over all failures that `retry.on` names, or one of its own for lost executors.
 
 use muster_tasks::progress::{
-    Ignored, begin_attempt, observe_ended, observe_lost, observe_start_failed, request_stop,
+    Ignored, begin_attempt, observe_ended, observe_lost, observe_start_failed, observe_started, request_stop,
 };
 use muster_tasks::settings::Settings;
 use muster_tasks::view::state_of;
@@ -129,6 +129,7 @@ fn attempts_that_fail_at_once_begin_at_least_a_second_apart_whatever_the_policy_
 fn an_attempt_that_ran_for_a_while_is_followed_by_the_next_at_once() {
     let mut task = ready(&json!({ "retry": {"limit": 5, "on": ["NonZeroExit"]} }));
     let handle = begin_attempt(&mut task, None, None, &[], Millis(10_000)).unwrap();
+    observe_started(&mut task, &handle, Millis(10_100)).unwrap();
     exits(&mut task, &handle, Millis(12_000));
     assert_eq!((state_of(&task), task.status.rest_until), (State::Ready, None));
 }
