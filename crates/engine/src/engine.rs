@@ -26,7 +26,7 @@ use muster_ports::store::{Batch, Change, Key, ResourceName, Revision, Store, Wat
 use muster_ports::telemetry::Telemetry;
 use muster_ports::traces::Tracer;
 use muster_tasks::board::Board;
-use muster_tasks::brief::{Brief, ROBOT_FINALIZER, is_held_by_robot};
+use muster_tasks::brief::{Brief, is_held, let_go_of_attempt};
 use muster_tasks::capacity::Capacity;
 use muster_tasks::guard::PodGuard;
 use muster_tasks::lifecycle::Refused;
@@ -51,7 +51,7 @@ use crate::intake::Intake as _;
 use crate::prefetch::Pace;
 use crate::read_briefs::read_briefs;
 use crate::readiness::Readiness;
-use crate::refusals::{Refusals, Tally};
+use crate::refusals::Refusals;
 use crate::settings::{Prefetch, Settings};
 use crate::start::{Chosen, Place, Start, start};
 use crate::task_tracer::TaskTracer;
@@ -299,7 +299,7 @@ impl Engine {
                     self.asked.insert(path);
                     continue;
                 }
-                edit.task.metadata.finalizers.retain(|name| name != ROBOT_FINALIZER);
+                let_go_of_attempt(&mut edit.task);
                 if edit.task.metadata.finalizers.is_empty() {
                     edit.delete();
                 } else {
@@ -459,9 +459,8 @@ impl Engine {
         });
         let outcomes = join_all(commits).await;
         let mut launches = Vec::new();
-        let mut tally = Tally::default();
         for (edits, outcome) in outcomes {
-            tally.add(&outcome);
+            self.refusals.observe(&outcome);
             match outcome {
                 Ok(committed) => {
                     for (edit, written) in edits.into_iter().zip(committed.objects) {
@@ -478,7 +477,7 @@ impl Engine {
                 }
             }
         }
-        self.refusals.observe(tally, now);
+        self.refusals.tell(now);
         // All of them were chosen with everything in mind that was reported before.
         for pod in launches.iter_mut().filter_map(|launch| launch.pod.as_mut()) {
             pod.knows_refusals = self.quota_refusals;
@@ -562,9 +561,9 @@ impl Engine {
     }
 }
 
-/// True if a task is being deleted and its robot has let go of it.
+/// True if a task is being deleted and its attempt has ended.
 fn is_let_go(task: &Task) -> bool {
-    task.metadata.deletion_timestamp.is_some() && state_of(task).is_terminal() && is_held_by_robot(task)
+    task.metadata.deletion_timestamp.is_some() && state_of(task).is_terminal() && is_held(task)
 }
 
 /// Asks the attempt of a task to end, if it has one.

@@ -19,6 +19,7 @@ use muster_types::robot_status::Phase;
 use muster_types::{JsonText, Robot, Timestamp};
 
 use crate::intake::Intake;
+use crate::refusals::Refusals;
 use crate::wake::{self, Cycle};
 use crate::writes::put;
 
@@ -41,6 +42,7 @@ pub struct Robots {
     /// When they are to be looked at.
     due: BTreeSet<(i64, Arc<str>)>,
     dirty: BTreeSet<Arc<str>>,
+    refusals: Refusals,
 }
 
 /// What is known of a robot.
@@ -88,6 +90,7 @@ impl Robots {
             telemetry: Telemetry::default(),
             due: BTreeSet::new(),
             dirty: BTreeSet::new(),
+            refusals: Refusals::of("the phases of robots"),
         };
         robots.read_all();
         Ok(robots)
@@ -144,18 +147,20 @@ impl Robots {
             async move { (path, store.commit(Batch::of(write)).await) }
         });
         for (path, outcome) in join_all(commits).await {
+            self.refusals.observe(&outcome);
             match outcome {
                 Ok(_) => {}
                 // Its change brings it here again.
                 Err(CommitError::Conflict { .. }) => drop(self.dirty.insert(path)),
                 Err(error) => {
-                    tracing::warn!(path = &*path, %error, "the phase of a robot could not be committed");
+                    tracing::debug!(path = &*path, %error, "the phase of a robot could not be committed");
                     if let Some(known) = self.known.get(&path).copied() {
                         self.know(&path, Some(Known { due: Some(second + 1), ..known }));
                     }
                 }
             }
         }
+        self.refusals.tell(now);
         if looked {
             self.tell();
         }

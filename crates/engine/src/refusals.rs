@@ -3,39 +3,13 @@
 //! Every loop that writes has one. A conflict is no refusal: somebody else was first, and looking again helps at once.
 
 use muster_ports::clock::Millis;
-use muster_ports::store::{CommitError, Committed};
+use muster_ports::store::CommitError;
 
 /// The first pause, and the longest, in milliseconds.
 const SHORTEST: i64 = 100;
 const LONGEST: i64 = 5_000;
 /// What goes on is said again after this time, in milliseconds.
 const SAID_AGAIN: i64 = 60_000;
-
-/// What came of some commits.
-#[derive(Debug, Default)]
-pub struct Tally {
-    committed: usize,
-    refused: usize,
-    /// Of the first that was refused.
-    error: Option<CommitError>,
-}
-
-impl Tally {
-    /// Counts a commit.
-    pub fn add(&mut self, outcome: &Result<Committed, CommitError>) {
-        match outcome {
-            Ok(_) => self.committed += 1,
-            Err(CommitError::Conflict { .. }) => {}
-            Err(error) => self.add_refusal(error),
-        }
-    }
-
-    /// Counts a commit that the store refused.
-    pub fn add_refusal(&mut self, error: &CommitError) {
-        self.refused += 1;
-        self.error.get_or_insert_with(|| error.clone());
-    }
-}
 
 /// What is to be said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +25,10 @@ enum Say {
 #[derive(Debug)]
 pub struct Refusals {
     who: &'static str,
+    /// Commits of this cycle that were taken and refused, and the error of the first that was refused.
+    committed: usize,
+    refused: usize,
+    error: Option<CommitError>,
     /// While changes are refused.
     trouble: Option<Trouble>,
 }
@@ -68,7 +46,7 @@ struct Trouble {
 impl Refusals {
     /// None yet, of the loop that people know by this name.
     pub fn of(who: &'static str) -> Self {
-        Self { who, trouble: None }
+        Self { who, committed: 0, refused: 0, error: None, trouble: None }
     }
 
     /// Until when no change is to be tried, if the store took none the last time.
@@ -81,22 +59,43 @@ impl Refusals {
         self.trouble.filter(|trouble| trouble.is_early(now)).map_or(now, |trouble| trouble.until)
     }
 
-    /// Takes in what came of all commits of a cycle, and says what is new about it.
-    pub fn observe(&mut self, tally: Tally, now: Millis) {
-        let (who, refused) = (self.who, tally.refused);
-        match self.fold(tally.committed, refused, now) {
+    /// Takes in what came of a commit.
+    pub fn observe<T>(&mut self, outcome: &Result<T, CommitError>) {
+        match outcome {
+            Ok(_) => self.observe_taken(),
+            Err(error) => self.observe_error(error),
+        }
+    }
+
+    /// Takes in that a commit was made.
+    pub fn observe_taken(&mut self) {
+        self.committed += 1;
+    }
+
+    /// Takes in why a commit was not made.
+    pub fn observe_error(&mut self, error: &CommitError) {
+        if !matches!(error, CommitError::Conflict { .. }) {
+            self.refused += 1;
+            self.error.get_or_insert_with(|| error.clone());
+        }
+    }
+
+    /// Says what is new about the commits of a cycle.
+    pub fn tell(&mut self, now: Millis) {
+        let (committed, refused) = (std::mem::take(&mut self.committed), std::mem::take(&mut self.refused));
+        let (who, error) = (self.who, self.error.take());
+        match self.fold(committed, refused, now) {
             Say::Nothing => {}
             Say::Taken(after) => {
                 tracing::info!("{who} can write to the store again, after {}s", after / 1000);
             }
             Say::Refused(since) => {
-                let error = tally.error.map_or_else(String::new, |error| error.to_string());
-                let pause = self.trouble.map_or(0, |trouble| trouble.pause);
+                let error = error.map_or_else(String::new, |error| error.to_string());
+                let for_seconds = since / 1000;
                 tracing::warn!(
                     error,
                     changes = refused,
-                    for_seconds = since / 1000,
-                    next_try_in_ms = pause,
+                    for_seconds,
                     "the store refuses the changes of {who}; they are tried again"
                 );
             }

@@ -27,6 +27,7 @@ use muster_types::LabelSelector;
 use serde_json::Value as Json;
 
 use crate::intake::Intake as _;
+use crate::refusals::Refusals;
 use entry::{Entry, Place};
 pub use live::run;
 use look::Looked;
@@ -74,6 +75,7 @@ pub struct Resources {
     calls: HashMap<String, BTreeMap<String, CallState>>,
     due: BTreeSet<(Millis, Place)>,
     order: VecDeque<Place>,
+    refusals: Refusals,
 }
 
 impl Resources {
@@ -103,6 +105,7 @@ impl Resources {
             calls: HashMap::new(),
             due: BTreeSet::new(),
             order: VecDeque::new(),
+            refusals: Refusals::of("managed resources"),
         };
         resources.read_all();
         Ok(resources)
@@ -122,6 +125,7 @@ impl Resources {
             looked.extend(self.look_at(&place, now));
         }
         self.commit(looked, now).await;
+        self.refusals.tell(now);
         Ok(if self.order.is_empty() { self.due.first().map(|(at, _)| *at) } else { Some(now) })
     }
 
@@ -181,11 +185,15 @@ impl Resources {
             }
         });
         for (looked, outcome) in join_all(commits).await {
+            // A look that wrote nothing says nothing about the store.
+            if looked.batch.is_some() {
+                self.refusals.observe(&outcome);
+            }
             match outcome {
                 Ok(committed) => self.follow_up(looked, committed),
                 Err(CommitError::Conflict { .. }) => self.mark(&looked.place),
                 Err(error) => {
-                    tracing::warn!(place = %looked.place, %error, "a decision could not be committed");
+                    tracing::debug!(place = %looked.place, %error, "a decision could not be committed");
                     self.set_due(&looked.place, Some(Millis(now.0 + REFUSED_PAUSE)));
                 }
             }

@@ -22,6 +22,7 @@ use muster_ports::store::{Batch, CommitError, Key, ResourceName, Store, Watch, W
 use muster_types::Timestamp;
 
 use crate::intake::Intake as _;
+use crate::refusals::Refusals;
 use entry::{Entry, Place, RunKey};
 pub use live::run;
 use making::{Made, make};
@@ -77,6 +78,7 @@ pub struct Schedules {
     without_template: BTreeMap<String, BTreeSet<Arc<str>>>,
     due: BTreeSet<(Millis, Arc<str>)>,
     dirty: BTreeSet<Arc<str>>,
+    refusals: Refusals,
 }
 
 impl Schedules {
@@ -102,6 +104,7 @@ impl Schedules {
             without_template: BTreeMap::new(),
             due: BTreeSet::new(),
             dirty: BTreeSet::new(),
+            refusals: Refusals::of("schedules"),
         };
         schedules.read_all();
         Ok(schedules)
@@ -120,6 +123,7 @@ impl Schedules {
             made.extend(self.look_at(&path, now));
         }
         self.commit(made, now).await;
+        self.refusals.tell(now.steady);
         let due = if self.dirty.is_empty() { self.due.first().map(|(at, _)| *at) } else { Some(now.wall) };
         // Whoever waits goes by the steady clock.
         Ok(due.map(|at| Millis(at.0.saturating_sub(now.wall.0).saturating_add(now.steady.0))))
@@ -200,11 +204,12 @@ impl Schedules {
             }
         });
         for (made, outcome) in join_all(commits).await {
+            self.refusals.observe(&outcome);
             match outcome {
                 Ok(()) => self.follow_up(made),
                 Err(CommitError::Conflict { .. }) => drop(self.dirty.insert(made.path)),
                 Err(error) => {
-                    tracing::warn!(path = &*made.path, %error, "a run could not be committed");
+                    tracing::debug!(path = &*made.path, %error, "a run could not be committed");
                     let again = Millis(now.wall.0 + REFUSED_PAUSE).to_timestamp();
                     self.set_due(&made.path, Some(again));
                 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use muster_ports::clock::Millis;
 use muster_ports::runtime::Launch;
 use muster_tasks::absent::Absent;
-use muster_tasks::brief::{ROBOT_FINALIZER, is_held_by_robot};
+use muster_tasks::brief::hold_for_attempt;
 use muster_tasks::lifecycle::Refused;
 use muster_tasks::plan::Lent;
 use muster_tasks::progress::{self, highest_attempt};
@@ -91,6 +91,7 @@ pub fn start(place: &Place<'_>, task: &mut Task, chosen: Chosen<'_>, now: Millis
             if let Some(attempt) = task.status.attempts.last_mut() {
                 attempt.runtime = Some(runtime);
             }
+            hold_for_attempt(task, runtime);
             if let Some(pods) = settings.pods.as_ref().filter(|_| runtime == Runtime::Pod) {
                 let namespace = pods.namespace.as_ref().unwrap_or(&task.metadata.namespace);
                 task.status.pod = format!("{namespace}/{}", handle.pod_name());
@@ -190,13 +191,10 @@ fn render(
     Ok(launch)
 }
 
-/// Writes down where an attempt goes. The task cannot be deleted before the robot has let go of it.
+/// Writes down where an attempt goes.
 fn dispatch(task: &mut Task, robot: &str) {
     if let Some(attempt) = task.status.attempts.last_mut() {
         robot.clone_into(&mut attempt.robot);
     }
     task.status.message = format!("Dispatching to {robot}");
-    if !is_held_by_robot(task) {
-        task.metadata.finalizers.push(ROBOT_FINALIZER.to_owned());
-    }
 }

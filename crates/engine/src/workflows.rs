@@ -31,6 +31,7 @@ use entries::{GroupEntry, JobEntry};
 use queue::Queue;
 
 use crate::intake::Intake as _;
+use crate::refusals::Refusals;
 use crate::writes::must_stay;
 pub use run::run;
 
@@ -77,6 +78,7 @@ pub struct Workflows {
     dirty_groups: Queue,
     dirty_jobs: Queue,
     due: BTreeSet<(Millis, Due)>,
+    refusals: Refusals,
     lifetimes: Lifetimes,
 }
 
@@ -106,6 +108,7 @@ impl Workflows {
             dirty_groups: Queue::default(),
             dirty_jobs: Queue::default(),
             due: BTreeSet::new(),
+            refusals: Refusals::of("groups and jobs"),
             lifetimes,
         };
         workflows.read_all();
@@ -120,6 +123,7 @@ impl Workflows {
         self.step_groups(now).await;
         self.take_in()?;
         self.step_jobs(now).await;
+        self.refusals.tell(now);
         let more = !self.dirty_groups.is_empty() || !self.dirty_jobs.is_empty();
         Ok(if more { Some(now) } else { self.due.first().map(|(at, _)| *at) })
     }
@@ -182,7 +186,8 @@ impl Workflows {
         if matches!(error, CommitError::Conflict { .. }) {
             self.due.insert((now, look));
         } else {
-            tracing::warn!(%error, ?look, "a decision could not be committed");
+            tracing::debug!(%error, ?look, "a decision could not be committed");
+            self.refusals.observe_error(error);
             self.due.insert((Millis(now.0 + REFUSED_PAUSE), look));
         }
     }

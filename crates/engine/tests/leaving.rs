@@ -4,7 +4,8 @@
 mod queue;
 
 use muster_ports::runtime::{EXECUTOR_LOST, Observation};
-use muster_types::task::Policy;
+use muster_types::container::Container;
+use muster_types::task::{Policy, Runtime};
 use muster_types::{Duration, State, Task};
 use queue::{Queue, task};
 
@@ -241,4 +242,30 @@ async fn a_full_disk_is_tried_again_after_ever_longer_pauses() {
     queue.fill_disk(false);
     queue.run_for(6_000, 5_000).await;
     assert_eq!((queue.state("one"), queue.state("other")), (State::Succeeded, State::Pending));
+}
+
+#[tokio::test]
+async fn a_deleted_task_whose_pod_still_runs_keeps_its_place_over_a_restart_of_the_server() {
+    let mut queue = Queue::with_slots(4);
+    queue.declare_subjects().await;
+    for name in ["one", "other"] {
+        let mut task = about(name);
+        task.spec.runtime = Some(Runtime::Pod);
+        task.spec.container = Some(Container { image: "busybox".to_owned(), ..Container::default() });
+        queue.submit(task).await;
+    }
+    queue.step().await;
+    queue.report("one", Observation::Started);
+    queue.step().await;
+    queue.ask_to_delete("one").await;
+    queue.restart();
+    for _ in 0..3 {
+        queue.step().await;
+        assert_ne!(queue.state("other"), State::Pending, "the pod of the first has not ended");
+    }
+    queue.end("one");
+    queue.step().await;
+    queue.step().await;
+    assert!(queue.find("one").is_none());
+    assert_eq!(queue.state("other"), State::Pending);
 }

@@ -37,8 +37,8 @@ pub struct Brief {
     pub suspended: bool,
     /// Time its attempts have to end.
     pub kill_timeout: Option<Duration>,
-    /// It cannot be deleted before its robot has let go of it.
-    pub held_by_robot: bool,
+    /// It cannot be deleted before its attempt has ended.
+    pub held: bool,
 }
 
 impl Brief {
@@ -104,7 +104,7 @@ impl Brief {
             ending: status.stopping.is_some_and(Stopping::ends_task),
             suspended: spec.suspend,
             kill_timeout: spec.kill_timeout,
-            held_by_robot: false,
+            held: metadata.finalizers.iter().any(|name| is_attempt_finalizer(name)),
         })
     }
 
@@ -120,7 +120,7 @@ impl Brief {
             ending: task.status.stopping.is_some_and(Stopping::ends_task),
             suspended: task.spec.suspend,
             kill_timeout: task.spec.kill_timeout,
-            held_by_robot: is_held_by_robot(task),
+            held: is_held(task),
         })
     }
 
@@ -130,12 +130,35 @@ impl Brief {
     }
 }
 
-/// What keeps a task whose attempt is on a robot from being deleted before that has ended.
-pub const ROBOT_FINALIZER: &str = "muster.dev/robot";
+/// The finalizer of a task whose attempt outlives the server: the task is not deleted before that attempt has ended, so that the next
+/// server knows of it.
+pub fn attempt_finalizer(runtime: Runtime) -> Option<&'static str> {
+    match runtime {
+        Runtime::Process => None,
+        Runtime::Pod => Some("muster.dev/pod"),
+        Runtime::Robot => Some("muster.dev/robot"),
+    }
+}
 
-/// True if a task cannot be deleted before its robot has let go of it.
-pub fn is_held_by_robot(task: &Task) -> bool {
-    task.metadata.finalizers.iter().any(|name| name == ROBOT_FINALIZER)
+fn is_attempt_finalizer(name: &str) -> bool {
+    Runtime::ALL.iter().any(|runtime| attempt_finalizer(*runtime) == Some(name))
+}
+
+/// Keeps a task from being deleted before its attempt has ended, if that outlives the server.
+pub fn hold_for_attempt(task: &mut Task, runtime: Runtime) {
+    let held =
+        attempt_finalizer(runtime).filter(|name| !task.metadata.finalizers.iter().any(|it| it == name));
+    task.metadata.finalizers.extend(held.map(str::to_owned));
+}
+
+/// Lets a task be deleted whose attempt has ended.
+pub fn let_go_of_attempt(task: &mut Task) {
+    task.metadata.finalizers.retain(|name| !is_attempt_finalizer(name));
+}
+
+/// True if a task cannot be deleted before its attempt has ended.
+pub fn is_held(task: &Task) -> bool {
+    task.metadata.finalizers.iter().any(|name| is_attempt_finalizer(name))
 }
 
 /// True if a task has an attempt that has not ended, or one that waits at its executor.
@@ -160,6 +183,8 @@ struct Metadata<'a> {
     uid: Cow<'a, str>,
     creation_timestamp: Option<Timestamp>,
     deletion_timestamp: Option<Timestamp>,
+    #[serde(borrow, default)]
+    finalizers: Vec<Cow<'a, str>>,
 }
 
 #[derive(Deserialize, Default)]

@@ -169,7 +169,7 @@ impl World {
                 let task = self.tasks.get_mut(&task.uid).expect("only known tasks are taken back");
                 assert!(task.prefetched, "{} is taken back", task.path);
                 task.prefetched = false;
-                if task.uid % 3 == 0 {
+                if task.uid.is_multiple_of(3) {
                     (task.state, task.since, task.is_first) = (State::Running, now, false);
                 }
                 self.board.observe(task);

@@ -121,9 +121,7 @@ impl Engine {
         let is_over = brief.view.state.is_terminal();
         // Whoever lets a task go also records that it is Ready; a server of an older version does not.
         let is_let_go = brief.view.state == State::Created && !brief.suspended;
-        if is_let_go
-            || (wants_end && !is_over && !brief.ending)
-            || (brief.deleting && is_over && brief.held_by_robot)
+        if is_let_go || (wants_end && !is_over && !brief.ending) || (brief.deleting && is_over && brief.held)
         {
             self.asked.insert(brief.view.path.clone());
         }

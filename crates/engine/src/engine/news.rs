@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use muster_ports::clock::Millis;
 use muster_ports::runtime::{Fact, Handle, Observation, UNSCHEDULABLE};
-use muster_tasks::brief::{ROBOT_FINALIZER, has_attempt, is_held_by_robot};
+use muster_tasks::brief::{has_attempt, is_held, let_go_of_attempt};
 use muster_tasks::progress::{self, Ignored};
 use muster_tasks::reap::retention;
 use muster_tasks::reconcile::{self, Return};
@@ -101,7 +101,7 @@ impl Engine {
                     edit.mark();
                     let grace =
                         edit.task.spec.kill_timeout.map_or(kill_timeout, muster_types::Duration::as_std);
-                    if Self::let_go_of_robot(edit, fact, grace) {
+                    if Self::let_go(edit, fact, grace) {
                         self.asked.extend(path.clone());
                     }
                 }
@@ -142,9 +142,9 @@ impl Engine {
         Ok(())
     }
 
-    /// An attempt on a robot is over: a robot that comes back is told so. True if the task is being deleted and can go next.
-    fn let_go_of_robot(edit: &mut Edit, fact: &Fact, grace: Duration) -> bool {
-        if has_attempt(&edit.task) || !is_held_by_robot(&edit.task) {
+    /// An attempt that outlives the server is over: a robot that comes back is told so. True if the task is being deleted and can go next.
+    fn let_go(edit: &mut Edit, fact: &Fact, grace: Duration) -> bool {
+        if has_attempt(&edit.task) || !is_held(&edit.task) {
             return false;
         }
         let is_awaited = reconcile::original_of(&edit.task).as_ref() == Some(&fact.handle);
@@ -153,7 +153,7 @@ impl Engine {
         }
         let deleting = edit.task.metadata.deletion_timestamp.is_some();
         if !deleting {
-            edit.task.metadata.finalizers.retain(|name| name != ROBOT_FINALIZER);
+            let_go_of_attempt(&mut edit.task);
         }
         deleting
     }

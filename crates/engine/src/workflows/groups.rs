@@ -73,6 +73,7 @@ impl Workflows {
         let Some(entry) = self.groups.get_mut(uid) else { return };
         entry.revision = first_revision(committed);
         entry.written = Written::new(now, committed);
+        self.refusals.observe_taken();
         self.settle_group(uid, group);
     }
 

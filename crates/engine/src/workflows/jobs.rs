@@ -53,6 +53,7 @@ impl Workflows {
             match written {
                 None => {}
                 Some((job, Ok(committed))) => {
+                    self.refusals.observe_taken();
                     if let Some(entry) = self.jobs.get_mut(&uid) {
                         entry.revision = first_revision(&committed);
                         entry.written = Written::new(now, &committed);

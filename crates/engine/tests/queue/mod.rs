@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use muster_engine::engine::{Engine, Outside};
 use muster_engine::files::{Files, Keeper};
-use muster_engine::settings::{Mint, Prefetch, Settings};
+use muster_engine::settings::{Mint, Pods, Prefetch, Settings};
 use muster_ports::blobs::{Blobs, MemoryBlobs};
 use muster_ports::clock::{Clock, ManualClock};
 use muster_ports::runtime::{Cause, Ending, Fact, FilesError, Handle, Launch, Observation, Runtime};
@@ -187,6 +187,15 @@ impl Queue {
         self.store.commit(Batch::of(write)).await.expect("it is there");
     }
 
+    /// A user asks for the deletion of a task, which waits for its finalizers.
+    pub async fn ask_to_delete(&mut self, name: &str) {
+        if self.get(name).metadata.finalizers.is_empty() {
+            return self.delete(name).await;
+        }
+        let now = self.now();
+        self.change(name, |task| task.metadata.deletion_timestamp = Some(now)).await;
+    }
+
     /// So much happens that nobody can watch all of it.
     pub async fn overflow_history(&mut self) {
         for number in 0..HISTORY * 2 {
@@ -294,7 +303,12 @@ fn open(
     let settings = Settings {
         queue: QueueSettings::default(),
         reap: ReapSettings::default(),
-        pods: None,
+        pods: Some(Pods {
+            capacity: Capacity { slots, cpu_millis: None, memory: None },
+            url: "http://127.0.0.1".into(),
+            namespace: None,
+            base_env: Vec::new(),
+        }),
         robots: None,
         processes: Capacity { slots, cpu_millis: None, memory: None },
         prefetch: Prefetch::Fixed(prefetch),
