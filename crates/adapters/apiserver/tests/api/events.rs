@@ -353,7 +353,7 @@ async fn a_schedule_says_which_of_its_runs_ended_how() {
         "made": 0, "lastScheduledTime": null, "conditions": conditions,
         "recentRuns": [run("nightly-2", "Failed"), run("nightly-1", "Succeeded")],
     });
-    patch_status(&server, "schedules/nightly", &status).await;
+    server.set_status_of("schedules", "nightly", &status).await;
     let of_schedule = format!("{EVENTS}?fieldSelector=involvedObject.kind%3DSchedule");
     let expected = [
         "nightly Warning ConsecutiveFailures Failing is True: the last 3 runs failed",
