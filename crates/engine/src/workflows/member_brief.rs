@@ -110,7 +110,7 @@ mod tests {
         let (group, leaving) = ("u".to_owned(), false);
         let brief = MemberBrief { group, place: 0, state: State::Created, cancel: false, leaving };
         assert_eq!(read(&task), Some(brief.clone()));
-        task.spec.suspend = false;
+        (task.spec.suspend, task.status.state) = (false, Some(State::Ready));
         task.spec.cancel = true;
         assert_eq!(read(&task), Some(MemberBrief { state: State::Ready, cancel: true, ..brief }));
     }
