@@ -47,7 +47,7 @@ pub fn to_schedule(document: &Value) -> Result<Value, String> {
             "schedulePolicy" | "selector" => drop(schedule.insert(field.clone(), value.clone())),
             "templateRef" => drop(schedule.insert(field.clone(), template_ref(&path, value)?)),
             "podTemplate" | "template" => {
-                drop(schedule.insert("template".to_owned(), template(&path, value)?))
+                drop(schedule.insert("template".to_owned(), template(&path, value)?));
             }
             _ => return Err(no_equivalent(&path, "a Schedule")),
         }

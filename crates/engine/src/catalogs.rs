@@ -158,7 +158,7 @@ impl Catalogs {
         if !task.kind.is_empty() && !space.is_some_and(|space| space.kinds.contains_key(&task.kind)) {
             return absent(Reference::Kind(task.kind.clone()));
         }
-        if !task.addon.is_empty() && !space.is_some_and(|space| space.catalog.addon(&task.addon).is_some()) {
+        if !task.addon.is_empty() && space.is_none_or(|space| space.catalog.addon(&task.addon).is_none()) {
             return absent(Reference::Addon(task.addon.clone()));
         }
         None

@@ -65,7 +65,8 @@ impl Server {
     }
 
     fn open(log: MemoryLog, clock: ManualClock, blobs: Arc<MemoryBlobs>) -> Self {
-        let store = Store::open_inline(log.clone(), History::default(), clock.clone()).unwrap();
+        let store = Store::open_inline(log.clone(), History::default(), clock.clone())
+            .expect("the server of this test answers");
         let runtime = Arc::new(Silent);
         let files = Files::Inline(Keeper::new(runtime.clone(), blobs.clone()));
         let outside = Outside {
@@ -90,8 +91,9 @@ impl Server {
             kill_timeout: Duration::from_secs(1),
             mint: Mint::worthless(),
         };
-        let engine = Engine::new(settings, outside, files).unwrap();
-        let workflows = Workflows::with_lifetimes(store.clone(), Arc::new(clock.clone()), LIFETIMES).unwrap();
+        let engine = Engine::new(settings, outside, files).expect("the server of this test answers");
+        let workflows = Workflows::with_lifetimes(store.clone(), Arc::new(clock.clone()), LIFETIMES)
+            .expect("the server of this test answers");
         Self { log, clock, store, blobs, engine, workflows }
     }
 
@@ -106,21 +108,25 @@ impl Server {
 
     fn get<S: Resource>(&self, name: &str) -> Option<Object<S>> {
         let stored = self.store.get(&Self::key::<S>(name))?;
-        Some(serde_json::from_slice(stored.json()).unwrap())
+        Some(serde_json::from_slice(stored.json()).expect("the server of this test answers"))
     }
 
     async fn put<S: Resource>(&self, object: &Object<S>) {
-        let draft = Draft::of_object(serde_json::to_vec(object).unwrap()).unwrap();
+        let draft = Draft::of_object(serde_json::to_vec(object).expect("the server of this test answers"))
+            .expect("the server of this test answers");
         let key = Self::key::<S>(&object.metadata.name);
         let expect = match self.store.get(&key) {
             Some(stored) => Precondition::At(stored.revision),
             None => Precondition::Absent,
         };
-        self.store.commit(Batch::of(Write::Put { key, expect, draft })).await.unwrap();
+        self.store
+            .commit(Batch::of(Write::Put { key, expect, draft }))
+            .await
+            .expect("the server of this test answers");
     }
 
     async fn make_group(&mut self, spec: Value) {
-        let spec: TaskGroupSpec = serde_json::from_value(spec).unwrap();
+        let spec: TaskGroupSpec = serde_json::from_value(spec).expect("the server of this test answers");
         let mut group = TaskGroup::new("n", "g", spec);
         "0190b0a0-0000-7000-8000-000000000001".clone_into(&mut group.metadata.uid);
         group.metadata.resource_version.clear();
@@ -137,7 +143,7 @@ impl Server {
     }
 
     async fn end(&self, place: u32, state: State) {
-        let mut task = self.member(place).unwrap();
+        let mut task = self.member(place).expect("the server of this test answers");
         task.status.state = Some(state);
         task.status.terminated = Some(self.clock.now().to_milli_timestamp());
         task.metadata.resource_version.clear();
@@ -146,30 +152,33 @@ impl Server {
 
     /// Has a file kept of an object.
     fn keep_file(&self, uid: &str) {
-        let key = BlobKey::of_task(uid).unwrap().join("file").unwrap();
-        let mut file = self.blobs.write(&key).unwrap();
-        file.write_all(b"text").unwrap();
-        file.finish().unwrap();
+        let key = BlobKey::of_task(uid)
+            .expect("the server of this test answers")
+            .join("file")
+            .expect("the server of this test answers");
+        let mut file = self.blobs.write(&key).expect("the server of this test answers");
+        file.write_all(b"text").expect("the server of this test answers");
+        file.finish().expect("the server of this test answers");
     }
 
     fn has_files(&self, uid: &str) -> bool {
-        self.blobs.tasks().unwrap().iter().any(|kept| kept == uid)
+        self.blobs.tasks().expect("the server of this test answers").iter().any(|kept| kept == uid)
     }
 
     fn group(&self) -> TaskGroup {
-        self.get::<TaskGroupSpec>("g").unwrap()
+        self.get::<TaskGroupSpec>("g").expect("the server of this test answers")
     }
 
     /// Lets time pass for the engine alone.
     async fn step_engine(&mut self, millis: i64) {
         self.clock.advance(millis);
-        self.engine.step().await.unwrap();
+        self.engine.step().await.expect("the server of this test answers");
     }
 
     /// Lets the loop of groups look until it has nothing to do at once.
     async fn step_groups(&mut self) {
         for _ in 0..8 {
-            self.workflows.step().await.unwrap();
+            self.workflows.step().await.expect("the server of this test answers");
         }
     }
 }

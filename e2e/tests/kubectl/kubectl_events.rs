@@ -97,7 +97,7 @@ fn can_i_knows_the_parts_of_a_task() {
     for ask in ["get tasks --subresource=log", "create tasks --subresource=report", "list events"] {
         assert_eq!(kubectl.ok(&format!("auth can-i {ask}")), "yes\n", "{ask}");
     }
-    let server = muster_e2e::server::Server::shared();
+    let server = Server::shared();
     let viewer = kubectl.with_token(&server.new_token("can-i-parts", "viewer"));
     assert_eq!(viewer.ok("auth can-i get tasks --subresource=log"), "yes\n");
     assert!(viewer.fails("auth can-i create tasks --subresource=report").starts_with("no"));

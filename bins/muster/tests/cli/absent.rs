@@ -58,8 +58,8 @@ fn a_task_that_names_something_unknown_fails_after_a_while_and_says_what() {
     let world = World::new();
     let flags = ["--listen", "127.0.0.1:0", "--roles", "api,engine", "--absent-wait", "1s"];
     let server = world.up(&flags);
-    let served = Served { world, server };
-    served.apply(KIND);
+    let running = Served { world, server };
+    running.apply(KIND);
     let inline = "container: {command: [echo, hi]}";
     for (name, spec, reason, part) in [
         ("kind", format!("kind: gone, {inline}"), "KindNotFound", "task kind \"gone\" does not exist"),
@@ -78,10 +78,10 @@ fn a_task_that_names_something_unknown_fails_after_a_while_and_says_what() {
         ),
         ("serves", "kind: scan".to_owned(), "AddonNotSelected", "no addon serves task kind \"scan\""),
     ] {
-        served.apply(&task(name, &spec));
-        let said = served.muster(&["wait", name]);
+        running.apply(&task(name, &spec));
+        let said = running.muster(&["wait", name]);
         assert!(said.out.starts_with(&format!("{name} Failed")), "{}{}", said.out, said.err);
-        let status = &get(&served, name)["status"];
+        let status = &get(&running, name)["status"];
         let error = status["errors"][0]["description"].as_str().unwrap_or_default();
         assert!(
             error.starts_with(&format!("({reason}) {part}")) && error.contains("waited 1s"),

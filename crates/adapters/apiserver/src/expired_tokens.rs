@@ -33,7 +33,8 @@ pub fn remove(store: Store, clock: Arc<dyn Clock>) -> Boxed<'static, ()> {
             };
             let pause = pause.map(|millis| Duration::from_millis(u64::try_from(millis).unwrap_or(1)));
             tokio::select! {
-                changed = changes.next(1) => if changed.is_err() { continue },
+                // However it ends, tokens are looked at anew.
+                _ = changes.next(1) => {}
                 () = sleep(pause) => {}
             }
         }

@@ -160,10 +160,8 @@ impl Board {
     /// seconds.
     pub fn observe_absent(&mut self, uid: u128, absent: Option<Absent>, now: i64) {
         // If it rests or has an attempt, what it lacks matters when it is to start.
-        let shown = match self.slot_of(uid).and_then(|slot| self.entry(slot)).map(|entry| entry.phase) {
-            Some(Phase::Waiting(shown) | Phase::Awaiting(shown)) => shown,
-            _ => return,
-        };
+        let phase = self.slot_of(uid).and_then(|slot| self.entry(slot)).map(|entry| entry.phase);
+        let Some(Phase::Waiting(shown) | Phase::Awaiting(shown)) = phase else { return };
         match absent {
             Some(absent) => self.set_aside(uid, Arc::new(absent), shown, now),
             None if self.awaited.get(uid).is_some_and(|absent| !absent.is_of_selection()) => self.go_on(uid),

@@ -89,10 +89,9 @@ impl Phase {
     /// The state that is recorded of it, in which it is counted.
     pub fn state(self) -> State {
         match self {
-            Self::Waiting(state) | Self::Prefetched(state) => state,
+            Self::Waiting(state) | Self::Prefetched(state) | Self::Awaiting(state) => state,
             // It went back to the queue when its last attempt ended.
             Self::Resting(_) => State::Ready,
-            Self::Awaiting(state) => state,
             Self::Unfit => State::QuotaBlocked,
             Self::Chosen | Self::Pending => State::Pending,
             Self::Running => State::Running,

@@ -11,8 +11,8 @@ pub(crate) fn describe_rest(task: &Task, words: &str, until: Timestamp) -> Waiti
             ("Preempted", format!("preempted; it starts again at {until} at the earliest"))
         }
         last => {
-            let lost = last.is_some_and(|last| last.exit_code.is_none());
-            let (reason, number, limit) = next_try(task, lost);
+            let is_lost = last.is_some_and(|last| last.exit_code.is_none());
+            let (reason, number, limit) = next_try(task, is_lost);
             let number = limit.map_or_else(|| number.to_string(), |limit| format!("{number} of {limit}"));
             (reason, format!("{} {number} at {until}, after: {words}", reason.to_lowercase()))
         }

@@ -14,12 +14,14 @@ fn begun() -> (Task, Handle) {
     let mut task = Task::new("default", "a", TaskSpec::default());
     "0190a0b0-0000-7000-8000-000000000001".clone_into(&mut task.metadata.uid);
     task.record_initial_state();
-    let handle = begin_attempt(&mut task, None, None, &[], Millis(HANDED_OVER)).unwrap();
+    let handle = begin_attempt(&mut task, None, None, &[], Millis(HANDED_OVER))
+        .expect("the steps of this test are in order");
     (task, handle)
 }
 
 fn status(task: &Task) -> Value {
-    let object: Value = serde_json::from_slice(&task.to_json().unwrap()).unwrap();
+    let object: Value = serde_json::from_slice(&task.to_json().expect("the steps of this test are in order"))
+        .expect("the steps of this test are in order");
     object["status"].clone()
 }
 
@@ -30,9 +32,11 @@ fn a_short_attempt_says_when_its_program_ran_to_the_millisecond() {
         (&status(&task)["started"], &status(&task)["attempts"][0]["startedAt"]),
         (&json!(null), &json!(null))
     );
-    observe_started(&mut task, &handle, Millis(HANDED_OVER + 7)).unwrap();
+    observe_started(&mut task, &handle, Millis(HANDED_OVER + 7))
+        .expect("the steps of this test are in order");
     let ending = Ending::of_leader(0, Cause::Itself, Millis(HANDED_OVER + 19));
-    observe_ended(&mut task, &handle, &ending, &Settings::default(), Millis(HANDED_OVER + 42)).unwrap();
+    observe_ended(&mut task, &handle, &ending, &Settings::default(), Millis(HANDED_OVER + 42))
+        .expect("the steps of this test are in order");
     let status = status(&task);
     assert_eq!(
         [&status["started"], &status["terminated"]],
@@ -47,9 +51,11 @@ fn a_short_attempt_says_when_its_program_ran_to_the_millisecond() {
 fn an_end_by_a_clock_that_is_wrong_is_the_time_of_the_news() {
     for at in [0, HANDED_OVER, HANDED_OVER + 60_000] {
         let (mut task, handle) = begun();
-        observe_started(&mut task, &handle, Millis(HANDED_OVER + 7)).unwrap();
+        observe_started(&mut task, &handle, Millis(HANDED_OVER + 7))
+            .expect("the steps of this test are in order");
         let ending = Ending::of_leader(0, Cause::Itself, Millis(at));
-        observe_ended(&mut task, &handle, &ending, &Settings::default(), Millis(HANDED_OVER + 42)).unwrap();
+        observe_ended(&mut task, &handle, &ending, &Settings::default(), Millis(HANDED_OVER + 42))
+            .expect("the steps of this test are in order");
         assert_eq!(status(&task)["attempts"][0]["finishedAt"], "2027-01-15T08:00:00.142Z", "{at}");
     }
 }
@@ -58,7 +64,7 @@ fn an_end_by_a_clock_that_is_wrong_is_the_time_of_the_news() {
 fn an_attempt_that_never_ran_has_no_start() {
     let (mut task, handle) = begun();
     observe_lost(&mut task, &handle, EXECUTOR_LOST, "gone", &Settings::default(), Millis(HANDED_OVER + 5))
-        .unwrap();
+        .expect("the steps of this test are in order");
     let attempt = &status(&task)["attempts"][0];
     assert_eq!(
         (&attempt["startedAt"], &attempt["finishedAt"]),
@@ -75,20 +81,21 @@ fn times_in_whole_seconds_of_an_older_version_are_read() {
             "attempts": [{"number": 1, "startedAt": "2026-11-15T14:00:00Z", "finishedAt": "2026-11-15T14:00:01Z"}],
         },
     });
-    let task = Task::from_json(stored.to_string().as_bytes()).unwrap();
+    let task = Task::from_json(stored.to_string().as_bytes()).expect("the steps of this test are in order");
     assert_eq!(task.state(), State::Succeeded);
-    let took =
-        task.status.terminated.unwrap().as_millisecond() - task.status.started.unwrap().as_millisecond();
+    let took = task.status.terminated.expect("the steps of this test are in order").as_millisecond()
+        - task.status.started.expect("the steps of this test are in order").as_millisecond();
     assert_eq!(took, 1_000);
 }
 
 /// What a task waits for whose attempt ended with code 1.
 fn rests_after_a_failure(spec: Value) -> (String, String) {
     let (mut task, handle) = begun();
-    task.spec = serde_json::from_value(spec).unwrap();
-    observe_started(&mut task, &handle, Millis(HANDED_OVER)).unwrap();
+    task.spec = serde_json::from_value(spec).expect("the steps of this test are in order");
+    observe_started(&mut task, &handle, Millis(HANDED_OVER)).expect("the steps of this test are in order");
     let ending = Ending::of_leader(1, Cause::Itself, Millis(HANDED_OVER));
-    observe_ended(&mut task, &handle, &ending, &Settings::default(), Millis(HANDED_OVER)).unwrap();
+    observe_ended(&mut task, &handle, &ending, &Settings::default(), Millis(HANDED_OVER))
+        .expect("the steps of this test are in order");
     let waiting = task.status.waiting_for.expect("it is tried again later");
     (waiting.reason, waiting.message)
 }
@@ -111,10 +118,12 @@ fn a_task_that_is_tried_again_later_says_as_what_and_when() {
 #[test]
 fn a_preempted_task_says_that_it_was_preempted() {
     let (mut task, handle) = begun();
-    observe_started(&mut task, &handle, Millis(HANDED_OVER)).unwrap();
-    request_stop(&mut task, Stopping::Preempted, None, Millis(HANDED_OVER)).unwrap();
+    observe_started(&mut task, &handle, Millis(HANDED_OVER)).expect("the steps of this test are in order");
+    request_stop(&mut task, Stopping::Preempted, None, Millis(HANDED_OVER))
+        .expect("the steps of this test are in order");
     let ending = Ending::of_leader(143, Cause::Stopped, Millis(HANDED_OVER));
-    observe_ended(&mut task, &handle, &ending, &Settings::default(), Millis(HANDED_OVER)).unwrap();
+    observe_ended(&mut task, &handle, &ending, &Settings::default(), Millis(HANDED_OVER))
+        .expect("the steps of this test are in order");
     let waiting = task.status.waiting_for.expect("it rests");
     assert_eq!(waiting.reason, "Preempted");
     assert_eq!(waiting.message, "preempted; it starts again at 2027-01-15T08:01:00Z at the earliest");

@@ -46,6 +46,7 @@ pub fn group_end_of_life(group: &TaskGroup, lifetimes: &Lifetimes) -> Option<(i6
 }
 
 /// How and when something ended.
+#[derive(Clone, Copy)]
 struct Ended {
     state: WorkState,
     at: Timestamp,

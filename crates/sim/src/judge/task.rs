@@ -71,7 +71,7 @@ pub struct Spec {
     pub reschedule: Option<Tries>,
     pub affinity: Option<serde::de::IgnoredAny>,
     pub constraints: Vec<serde::de::IgnoredAny>,
-    pub ttl: BTreeMap<String, serde::de::IgnoredAny>,
+    pub ttl: BTreeMap<String, serde_json::Value>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]

@@ -36,18 +36,18 @@ impl World {
         let kinds =
             [("discover", json!([])), ("analyze", json!(["discover"])), ("report", json!(["analyze"]))];
         for (name, dependencies) in kinds {
-            let kind = self.object("TaskKind", name, 0, json!({"dependencies": dependencies}));
+            let kind = self.object("TaskKind", name, 0, &json!({"dependencies": dependencies}));
             self.create::<TaskKind>("taskkinds", kind).await?;
         }
         for number in 0..SUBJECTS {
-            let application = self.object("Application", &format!("a{number}"), 0x100 + number, json!({}));
+            let application = self.object("Application", &format!("a{number}"), 0x100 + number, &json!({}));
             self.create::<Object<ApplicationSpec>>("applications", application).await?;
         }
         Ok(())
     }
 
     /// An object as the API makes it.
-    fn object(&self, kind: &str, name: &str, uid: u64, spec: Value) -> Value {
+    fn object(&self, kind: &str, name: &str, uid: u64, spec: &Value) -> Value {
         // Schedules follow the clock on the wall.
         let made = if kind == "Schedule" { self.clock.wall() } else { self.now() };
         json!({
@@ -126,7 +126,7 @@ impl World {
                 let number = self.users.tasks;
                 let spec = self.task_spec();
                 let state = if spec["suspend"] == true { "Created" } else { "Ready" };
-                let mut task = self.object("Task", &format!("t{number:03}"), 0x1000 + number, spec);
+                let mut task = self.object("Task", &format!("t{number:03}"), 0x1000 + number, &spec);
                 task["status"] = json!({"state": state, "stateSince": task["metadata"]["creationTimestamp"]});
                 self.create::<Task>("tasks", task).await?;
             }
@@ -135,21 +135,21 @@ impl World {
             self.users.groups += 1;
             let spec = self.group_spec();
             let number = self.users.groups;
-            let group = self.object("TaskGroup", &format!("g{number}"), 0x2000 + number, spec);
+            let group = self.object("TaskGroup", &format!("g{number}"), 0x2000 + number, &spec);
             self.create::<TaskGroup>("taskgroups", group).await?;
         }
         if self.users.jobs < JOBS && self.dice.once_in(50) {
             self.users.jobs += 1;
             let spec = self.job_spec();
             let number = self.users.jobs;
-            let job = self.object("Job", &format!("j{number}"), 0x3000 + number, spec);
+            let job = self.object("Job", &format!("j{number}"), 0x3000 + number, &spec);
             self.create::<Job>("jobs", job).await?;
         }
         if self.users.schedules < SCHEDULES && self.dice.once_in(20) {
             self.users.schedules += 1;
             let spec = self.schedule_spec();
             let number = self.users.schedules;
-            let schedule = self.object("Schedule", &format!("p{number}"), 0x4000 + number, spec);
+            let schedule = self.object("Schedule", &format!("p{number}"), 0x4000 + number, &spec);
             self.create::<Schedule>("schedules", schedule).await?;
         }
         self.ask_managed().await?;
@@ -278,8 +278,8 @@ impl World {
             let Some(name) = self.dice.pick(&names).cloned() else { return Ok(()) };
             match self.dice.below(6) {
                 0 => self.delete_task(&name).await?,
-                1 | 2 => self.patch::<Task>("tasks", &name, |task| cancel(task)).await?,
-                3 => self.patch::<Task>("tasks", &name, |task| submit(task)).await?,
+                1 | 2 => self.patch::<Task>("tasks", &name, cancel).await?,
+                3 => self.patch::<Task>("tasks", &name, submit).await?,
                 _ => {
                     let priority = self.dice.below(6);
                     let change = |task: &mut Value| {

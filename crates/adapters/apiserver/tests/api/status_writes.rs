@@ -14,6 +14,8 @@ fn blamed(answer: &Value) -> Vec<&str> {
     causes.iter().filter_map(|cause| cause["field"].as_str()).collect()
 }
 
+const CLUSTERS: &str = "/apis/resources.muster.dev/v1alpha1/namespaces/default/clusters";
+
 #[tokio::test]
 async fn no_role_writes_what_the_engine_decides() {
     let server = Server::start().await;
@@ -96,7 +98,6 @@ async fn the_status_of_other_kinds_is_the_engines() {
 #[tokio::test]
 async fn a_managed_resource_is_made_ready_by_reports_alone() {
     let server = Server::with_clusters().await;
-    const CLUSTERS: &str = "/apis/resources.muster.dev/v1alpha1/namespaces/default/clusters";
     server.post(CLUSTERS, &crate::managed::cluster("a")).await.good();
     let ready = json!([{"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-15T14:00:00Z"}]);
     for status in [json!({"conditions": ready}), json!({"observedGeneration": 7})] {

@@ -130,8 +130,7 @@ async fn a_member_that_has_ended_is_deleted_by_its_group_while_that_goes_on() {
     let held = json!(["muster.dev/counted-by-group"]);
     assert_eq!(server.delete(&of("ended")).await.good()["metadata"]["finalizers"], held);
     assert_eq!(server.get(&of("ended")).await.good()["metadata"]["finalizers"], held);
-    let status = format!("{}/g/status", path("taskgroups"));
-    server.patch(&status, MERGE_PATCH, &json!({"status": {"state": "Failed"}})).await.good();
+    server.set_status_of("taskgroups", "g", &json!({"state": "Failed"})).await;
     server.delete(&of("late")).await.good();
     server.get(&of("late")).await.refused(404);
 }
