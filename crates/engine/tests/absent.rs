@@ -1,6 +1,5 @@
 //! Tasks that name something that does not exist, with an engine that commits, restarts and runs out of patience.
 
-#[allow(dead_code, reason = "each of the tests that share it tells another part of the story")]
 mod queue;
 
 use muster_types::State;
@@ -9,7 +8,7 @@ use queue::{Queue, task};
 
 fn about_x(name: &str, priority: i32) -> muster_types::Task {
     let mut task = task(name, priority);
-    task.spec.kind = "write".to_owned();
+    "write".clone_into(&mut task.spec.kind);
     task.spec.subject = Some(Subject { kind: "Application".to_owned(), name: "x".to_owned() });
     task
 }

@@ -17,7 +17,7 @@ fn preempting(name: &str, priority: i32) -> Task {
 
 fn about(name: &str) -> Task {
     let mut task = task(name, 0);
-    task.spec.kind = "write".to_owned();
+    "write".clone_into(&mut task.spec.kind);
     task.spec.subject =
         Some(muster_types::task::Subject { kind: "Application".to_owned(), name: "x".to_owned() });
     task
@@ -40,7 +40,10 @@ async fn preempted() -> Queue {
     queue.step().await;
     queue.wait_seconds(61);
     queue.step().await;
-    assert_eq!(queue.get("low").status.stopping.map(|why| why.as_str()), Some("Preempted"));
+    assert_eq!(
+        queue.get("low").status.stopping.map(muster_types::task_status::Stopping::as_str),
+        Some("Preempted")
+    );
     assert_eq!(queue.take_stopped(), ["low"]);
     queue
 }
@@ -72,7 +75,10 @@ async fn a_task_that_is_canceled_while_it_is_preempted_ends_canceled() {
     let mut queue = preempted().await;
     queue.change("low", |task| task.spec.cancel = true).await;
     queue.step().await;
-    assert_eq!(queue.get("low").status.stopping.map(|why| why.as_str()), Some("Canceled"));
+    assert_eq!(
+        queue.get("low").status.stopping.map(muster_types::task_status::Stopping::as_str),
+        Some("Canceled")
+    );
     queue.end("low");
     queue.step().await;
     assert_eq!(queue.state("low"), State::Canceled);
@@ -152,22 +158,22 @@ async fn assert_keeps_its_place(first: Task, second: Task, slots: u32) {
 
 #[tokio::test]
 async fn a_deleted_task_is_the_only_one_of_its_subject_and_kind_until_its_attempt_ended() {
-    assert_keeps_its_place(about("one"), about("other"), 4).await;
+    Box::pin(assert_keeps_its_place(about("one"), about("other"), 4)).await;
 }
 
 #[tokio::test]
 async fn a_deleted_task_that_is_isolated_is_alone_until_its_attempt_ended() {
-    assert_keeps_its_place(isolated("one"), task("other", 0), 4).await;
+    Box::pin(assert_keeps_its_place(isolated("one"), task("other", 0), 4)).await;
 }
 
 #[tokio::test]
 async fn an_isolated_task_waits_for_the_attempt_of_a_deleted_one() {
-    assert_keeps_its_place(task("one", 0), isolated("other"), 4).await;
+    Box::pin(assert_keeps_its_place(task("one", 0), isolated("other"), 4)).await;
 }
 
 #[tokio::test]
 async fn a_deleted_task_has_its_slot_until_its_attempt_ended() {
-    assert_keeps_its_place(task("one", 0), task("other", 0), 1).await;
+    Box::pin(assert_keeps_its_place(task("one", 0), task("other", 0), 1)).await;
 }
 
 #[tokio::test]

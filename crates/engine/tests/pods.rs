@@ -59,7 +59,8 @@ impl World {
     fn new() -> Self {
         let clock = ManualClock::default();
         clock.advance(1_800_000_000_000);
-        let store = Store::open_inline(MemoryLog::default(), History::default(), clock.clone()).unwrap();
+        let store = Store::open_inline(MemoryLog::default(), History::default(), clock.clone())
+            .expect("the server of this test answers");
         let pods = Capacity { slots: 100, cpu_millis: None, memory: None };
         let settings = Settings {
             queue: QueueSettings { default_runtime: RuntimeName::Pod, ..QueueSettings::default() },
@@ -85,7 +86,7 @@ impl World {
             telemetry: Telemetry::default(),
             tracer: Tracer::default(),
         };
-        let engine = Engine::new(settings, outside, files).unwrap();
+        let engine = Engine::new(settings, outside, files).expect("the server of this test answers");
         Self { clock, store, runtime, engine, tasks: 0 }
     }
 
@@ -95,20 +96,23 @@ impl World {
 
     async fn make(&mut self, name: &str, more: Value) {
         let mut spec = json!({ "container": { "image": "i", "command": ["true"] } });
-        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let spec: TaskSpec = serde_json::from_value(spec).unwrap();
+        spec.as_object_mut()
+            .expect("the server of this test answers")
+            .extend(more.as_object().expect("the server of this test answers").clone());
+        let spec: TaskSpec = serde_json::from_value(spec).expect("the server of this test answers");
         let mut task = Task::new("d", name, spec);
         self.tasks += 1;
         task.metadata.uid = format!("00000000-0000-7000-8000-{:012x}", self.tasks);
         task.metadata.creation_timestamp = Some(self.clock.now().to_timestamp());
-        let draft = Draft::of_object(serde_json::to_vec(&task).unwrap()).unwrap();
+        let draft = Draft::of_object(serde_json::to_vec(&task).expect("the server of this test answers"))
+            .expect("the server of this test answers");
         let write = Write::Put { key: Self::key(name), expect: Precondition::Absent, draft };
-        self.store.commit(Batch::of(write)).await.unwrap();
+        self.store.commit(Batch::of(write)).await.expect("the server of this test answers");
     }
 
     /// One cycle; what it started.
     async fn step(&mut self) -> Vec<Launch> {
-        self.engine.step().await.unwrap();
+        self.engine.step().await.expect("the server of this test answers");
         std::mem::take(&mut *self.runtime.0.lock())
     }
 
@@ -121,13 +125,19 @@ impl World {
     }
 
     fn task(&self, name: &str) -> Task {
-        serde_json::from_slice(self.store.get(&Self::key(name)).unwrap().json()).unwrap()
+        serde_json::from_slice(
+            self.store.get(&Self::key(name)).expect("the server of this test answers").json(),
+        )
+        .expect("the server of this test answers")
     }
 }
 
 /// Names of tasks that were started.
 fn names(launches: &[Launch]) -> Vec<&str> {
-    launches.iter().map(|launch| launch.pod.as_ref().unwrap().task.as_str()).collect()
+    launches
+        .iter()
+        .map(|launch| launch.pod.as_ref().expect("the server of this test answers").task.as_str())
+        .collect()
 }
 
 #[tokio::test]

@@ -201,7 +201,7 @@ impl Queue {
         for number in 0..HISTORY * 2 {
             let mut other = task("noise", 0);
             other.spec.suspend = true;
-            other.metadata.uid = "00000000-0000-7000-8000-ffffffffffff".to_owned();
+            "00000000-0000-7000-8000-ffffffffffff".clone_into(&mut other.metadata.uid);
             let expect = if number == 0 { Precondition::Absent } else { Precondition::Exists };
             self.put(other, expect).await;
         }

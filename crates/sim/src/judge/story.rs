@@ -37,6 +37,7 @@ impl Story {
         self
     }
 
+    #[allow(clippy::needless_pass_by_value, reason = "stories write the object in place")]
     pub fn object(&mut self, resource: &str, path: &str, object: Value) -> &mut Self {
         self.commit(resource, path, &object, false)
     }
