@@ -141,6 +141,12 @@ impl Edit {
         self.becomes == Becomes::Deleted
     }
 
+    /// True if an attempt is made that the rules allow only because others ended: of a task about a subject, or an isolated one.
+    pub fn starts_after_others(&self) -> bool {
+        let starts = self.actions.iter().any(|action| matches!(action, Action::Start(_)));
+        starts && (self.task.spec.subject.is_some() || self.task.spec.policy.isolated)
+    }
+
     /// The write, which holds only if nobody changed the task meanwhile.
     pub fn write(&mut self) -> Option<Write> {
         let (key, expect) = (self.key.clone(), Precondition::At(self.before));

@@ -446,25 +446,62 @@ impl Engine {
         }
     }
 
-    /// Commits what was changed and then does what that asks for. Returns what could not be committed.
+    /// Commits what was changed and then does what that asks for. Returns what could not be committed. What starts because others
+    /// ended comes after them, and only if all of that was committed: a crash in between must not show it beside them.
     async fn commit(&mut self, edits: Edits, now: Millis) -> BTreeSet<Arc<str>> {
-        let mut failed = BTreeSet::new();
         let (changed, held) = edits.finish();
         self.held = held;
+        let waits = changed.iter().flatten().any(Edit::starts_after_others);
+        let (planned, first): (Vec<_>, Vec<_>) =
+            changed.into_iter().partition(|edits| waits && edits.iter().any(|edit| edit.turn > 0));
+        let mut launches = Vec::new();
+        let mut failed = self.commit_all(first, now, &mut launches).await;
+        if failed.is_empty() {
+            failed = self.commit_all(planned, now, &mut launches).await;
+        } else {
+            for edit in planned.into_iter().flatten() {
+                self.look_again(&edit.key.path);
+                failed.insert(edit.key.path);
+            }
+        }
+        self.refusals.tell(now);
+        // All of them were chosen with everything in mind that was reported before.
+        for pod in launches.iter_mut().filter_map(|launch| launch.pod.as_mut()) {
+            pod.knows_refusals = self.quota_refusals;
+        }
+        if !failed.is_empty() {
+            // What ranks before them may be among what failed, and would find its slot taken.
+            let is_prefetched = |launch: &mut Launch| launch.prefetch > 0;
+            for Launch { handle, prefetch, .. } in launches.extract_if(.., is_prefetched) {
+                self.facts.push(Fact { handle, at: now, what: Observation::Returned { prefetch } });
+            }
+        }
+        if !launches.is_empty() {
+            self.outside.runtime.start_all(launches);
+        }
+        failed
+    }
+
+    /// Commits changes beside each other. Attempts that are to be started are added to `launches`.
+    async fn commit_all(
+        &mut self,
+        changed: Vec<Vec<Edit>>,
+        now: Millis,
+        launches: &mut Vec<Launch>,
+    ) -> BTreeSet<Arc<str>> {
+        let mut failed = BTreeSet::new();
         let store = &self.outside.store;
         let commits = changed.into_iter().filter_map(|mut edits| {
             let writes = edits.iter_mut().map(Edit::write).collect::<Option<Vec<_>>>()?;
             let (batch, store) = (Batch { writes, ..Batch::default() }, store.clone());
             Some(async move { (edits, store.commit(batch).await) })
         });
-        let outcomes = join_all(commits).await;
-        let mut launches = Vec::new();
-        for (edits, outcome) in outcomes {
+        for (edits, outcome) in join_all(commits).await {
             self.refusals.observe(&outcome);
             match outcome {
                 Ok(committed) => {
                     for (edit, written) in edits.into_iter().zip(committed.objects) {
-                        self.follow_up(edit, written.revision, now, &mut launches);
+                        self.follow_up(edit, written.revision, now, launches);
                     }
                 }
                 Err(error) => {
@@ -476,14 +513,6 @@ impl Engine {
                     }
                 }
             }
-        }
-        self.refusals.tell(now);
-        // All of them were chosen with everything in mind that was reported before.
-        for pod in launches.iter_mut().filter_map(|launch| launch.pod.as_mut()) {
-            pod.knows_refusals = self.quota_refusals;
-        }
-        if !launches.is_empty() {
-            self.outside.runtime.start_all(launches);
         }
         failed
     }

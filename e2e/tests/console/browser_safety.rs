@@ -47,14 +47,22 @@ fn a_script_in_a_log_or_in_a_field_does_not_run() {
     let world = World::new();
     let attack = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">";
     let spec = json!({
-        "name": attack, "locator": attack, "subject": {"kind": "Application", "name": attack},
+        "name": attack, "locator": attack,
         "container": {"command": ["sh", "-c", "printf '%s\\n' \"$0\"; echo seen", attack]},
     });
     world.make("tasks", "Task", "attack", &spec);
     world.wait_for_state("tasks/attack", "Succeeded");
-    for page in
-        ["tasks", "tasks/default/attack", "?said=%3Cscript%3Edocument.title%3D%27owned%27%3C/script%3E"]
-    {
+    // A subject that cannot exist: its task is shown while it waits for it.
+    let about = json!({
+        "subject": {"kind": "Application", "name": attack}, "container": {"command": ["true"]},
+    });
+    world.make("tasks", "Task", "attack-about", &about);
+    for page in [
+        "tasks",
+        "tasks/default/attack",
+        "tasks/default/attack-about",
+        "?said=%3Cscript%3Edocument.title%3D%27owned%27%3C/script%3E",
+    ] {
         world.go(page);
         wait_for("it was made anew", SOON, || {
             world.browser.run("return document.documentElement.dataset.version") != json!(null)

@@ -267,7 +267,7 @@ fn get_of_every_kind_shows_its_own_columns() {
     let robot = ["NAME", "PHASE", "CONNECTED", "RUNNING", "SLOTS", "TAKES", "HEARTBEAT", "AGE"];
     assert_eq!(columns(&heading("robots")), robot);
     assert_eq!(columns(&heading("kubejobs")), ["NAME", "JOB", "OUTCOME", "SAVED", "LOGS", "AGE"]);
-    let schedule = ["NAME", "TIMES", "ZONE", "SUSPENDED", "ACTIVE", "LAST", "NEXT", "AGE"];
+    let schedule = ["NAME", "TIMES", "ZONE", "SUSPENDED", "ACTIVE", "LAST", "RESULT", "NEXT", "AGE"];
     assert_eq!(columns(&heading("schedules")), schedule);
 }
 

@@ -14,6 +14,9 @@ struct Known {
 const KNOWN: &[Known] = &[
     // A member that succeeded and was reaped counts as Canceled after a crash: `status.gone` is written too late. Seed 51.
     Known { statement: "groups_count_truly", part: "of its members succeeded" },
+    // A robot comes back with an attempt that counted as lost: the copy that replaced it is told to end, and its task keeps no place in
+    // the rules until it has. Seed 27.
+    Known { statement: "unique", part: "which another attempt replaced" },
 ];
 
 /// True if a finding is known.

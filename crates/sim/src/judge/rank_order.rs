@@ -38,8 +38,17 @@ impl Statement for RankOrder {
 /// Whatever has room for one has room for the other.
 fn fits_instead(present: &Present, waiting: &Task, started: &Task) -> bool {
     let room = present.room.and_then(|room| room.memory).unwrap_or(u64::MAX);
-    let is_small =
-        waiting.memory() <= started.memory() || waiting.spec.policy.isolated && waiting.memory() <= room;
+    // What is refused to a task is refused to those behind it that need the same.
+    let is_behind = || {
+        present.open().any(|other| {
+            other.is_queued()
+                && other.memory() > 0
+                && other.metadata.uid != waiting.metadata.uid
+                && present.effective_priority(other) >= present.effective_priority(waiting)
+        })
+    };
+    let fits_alone = waiting.memory() == 0 || waiting.memory() <= room && !is_behind();
+    let is_small = waiting.memory() <= started.memory() || waiting.spec.policy.isolated && fits_alone;
     let is_plain = |task: &Task| task.spec.affinity.is_none() && task.spec.constraints.is_empty();
     let same_robots = waiting.runtime() != "robot"
         || waiting.spec.target_robot.is_empty()

@@ -12,13 +12,12 @@ impl Statement for Unique {
             other.unique_key() == Some(key) && other.metadata.uid != task.metadata.uid
         });
         for (other, ..) in others {
+            let of = &moment.present.tasks[&other.task];
+            let replaced =
+                if of.status.attempt == other.attempt { "" } else { ", which another attempt replaced" };
             broken.push(format!(
-                "{} was started while attempt {} of {} ran, of the same subject {} and kind {}",
-                task.metadata.name,
-                other.attempt,
-                moment.present.tasks[&other.task].metadata.name,
-                key.1.name,
-                key.2
+                "{} was started while attempt {} of {} ran{replaced}, of the same subject {} and kind {}",
+                task.metadata.name, other.attempt, of.metadata.name, key.1.name, key.2
             ));
         }
     }

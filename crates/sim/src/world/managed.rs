@@ -1,6 +1,8 @@
 //! Managed resources of a seed: users change and delete them, and an adapter that is not ours reports on them through a network
 //! that loses, delays, doubles and reorders.
 
+use std::collections::BTreeMap;
+
 use muster_ports::store::{Precondition, Revision};
 use muster_resources::root_conditions::fold_conditions;
 use muster_resources::{TypeRules, accept_report};
@@ -28,6 +30,8 @@ pub struct Managed {
     spec: ResourceTypeSpec,
     /// Reports on their way: to whom, and what.
     network: Vec<(String, AdapterReport)>,
+    /// The pulse of each resource that was answered last while all is quiet.
+    answered: BTreeMap<String, u64>,
     made: u64,
 }
 
@@ -39,7 +43,7 @@ impl Managed {
         }))
         .map_err(|error| error.to_string())?;
         let rules = TypeRules::compile(&spec).map_err(|problems| format!("{problems:?}"))?;
-        Ok(Self { rules, spec, network: Vec::new(), made: 0 })
+        Ok(Self { rules, spec, network: Vec::new(), answered: BTreeMap::new(), made: 0 })
     }
 }
 
@@ -134,6 +138,11 @@ impl World {
         if well || self.dice.once_in(6) {
             for resource in self.managed() {
                 let Some(pulse) = &resource.status.pulse else { continue };
+                // A quiet outside answers each pulse once.
+                let name = resource.metadata.name.clone();
+                if well && self.managed.answered.insert(name, pulse.sequence) == Some(pulse.sequence) {
+                    continue;
+                }
                 let status = match self.dice.below(8) {
                     _ if well => ConditionStatus::True,
                     0 => ConditionStatus::False,
