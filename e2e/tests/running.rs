@@ -135,7 +135,7 @@ fn a_suspended_task_waits_until_it_is_submitted() {
     world.create("later", &spec);
     world.create("now", &shell("true"));
     world.wait_for_state("now", "Succeeded");
-    assert_eq!(world.state("later"), "none");
+    assert_eq!(world.state("later"), "Created");
     let patch = json!({ "spec": { "suspend": false } }).to_string();
     world.http.patch(&format!("{TASKS}/later"), "merge-patch+json", &patch);
     world.wait_for_state("later", "Succeeded");

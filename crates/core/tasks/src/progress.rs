@@ -489,10 +489,11 @@ fn fail(
     };
     if let Some(pause) = pause {
         if failure == Failure::ExecutorLost {
+            // It did not fail: it keeps its turn.
             task.status.lost += 1;
-        } else {
-            task.status.retries += 1;
+            return back_to_queue(task, words, pause, now);
         }
+        task.status.retries += 1;
         let pause = pause.max(interval_left(task, settings, second));
         return back_to_queue(task, words, pause, now);
     }
