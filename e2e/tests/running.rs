@@ -17,7 +17,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let server = Server::start(&["--roles", "api,engine", "--slots", "2"]);
+        let server = Server::start(&["--roles", "api,engine", "--slots", "2", "--absent-wait", "1s"]);
         let http = Http::new(server.address(), Some(&server.admin_token()));
         Self { server, http }
     }
