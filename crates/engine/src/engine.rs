@@ -124,6 +124,8 @@ pub struct Engine {
     own: HashMap<Arc<str>, Revision>,
     /// News not yet committed.
     facts: Vec<Fact>,
+    /// The end of attempts that counts when another one of the same task, which is leaving, has ended.
+    waiting_for_copy: Vec<Fact>,
     /// Tasks whose user asked for something.
     asked: BTreeSet<Arc<str>>,
     /// Tasks with an attempt, as they are stored.
@@ -171,6 +173,7 @@ impl Engine {
             held: Held::new(),
             own: HashMap::new(),
             facts: Vec::new(),
+            waiting_for_copy: Vec::new(),
             asked: BTreeSet::new(),
             attempts: BTreeMap::new(),
             waits_for_logs: BTreeMap::new(),
@@ -614,15 +617,11 @@ fn end(
 /// An attempt that might have come back is not awaited any more: it is told to end when its robot is back.
 fn give_up_original(edit: &mut Edit, settings: &Settings, why: &str, now: Millis) {
     if let Some(original) = reconcile::give_up_original(&mut edit.task, why, now) {
-        stop_copy(edit, settings, original);
+        let grace = edit.task.spec.kill_timeout.map_or(settings.kill_timeout, muster_types::Duration::as_std);
+        let seconds = retention(&edit.task, false, &settings.reap);
+        // What it left has the time of any other.
+        edit.actions.extend([Action::Stop(original.clone(), grace), Action::Keep(original, seconds)]);
     }
-}
-
-/// A copy of a task that nobody wants is ended; what it left has the time of any other.
-fn stop_copy(edit: &mut Edit, settings: &Settings, copy: Handle) {
-    let grace = edit.task.spec.kill_timeout.map_or(settings.kill_timeout, muster_types::Duration::as_std);
-    let seconds = retention(&edit.task, false, &settings.reap);
-    edit.actions.extend([Action::Stop(copy.clone(), grace), Action::Keep(copy, seconds)]);
 }
 
 fn read(json: &[u8]) -> Option<Task> {

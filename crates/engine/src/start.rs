@@ -12,7 +12,7 @@ use muster_tasks::plan::Lent;
 use muster_tasks::progress::{self, highest_attempt};
 use muster_tasks::render::{Contract, Order, RenderError, render_attempt};
 use muster_tasks::select::Selection;
-use muster_tasks::view::{awaited_robot, robot_of};
+use muster_tasks::view::{awaited_robot, other_attempt, robot_of};
 use muster_types::Task;
 use muster_types::robot_launch::RobotLaunch;
 use muster_types::task::{Driver, Runtime};
@@ -113,9 +113,9 @@ pub fn render_again(place: &Place<'_>, task: &Task) -> Option<Launch> {
     render(place, &selection, task, task.status.attempt, robot_of(task).as_deref()).ok()
 }
 
-/// The attempt of a task that counted as lost and may come back, once more.
+/// The attempt of a task that counted as lost and may come back, or that is leaving, once more.
 pub fn render_awaited(place: &Place<'_>, task: &Task) -> Option<Launch> {
-    let (attempt, robot) = (task.status.original?, awaited_robot(task)?);
+    let (attempt, robot) = (other_attempt(task)?, awaited_robot(task)?);
     let selection = place.catalogs.select(task).ok()?;
     render(place, &selection, task, attempt, Some(&robot)).ok()
 }

@@ -143,6 +143,9 @@ pub struct TaskStatus {
     /// Number of an attempt that counted as lost and is the task's again if its robot comes back before the next one has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub original: Option<u32>,
+    /// Number of an attempt that was told to end because the one it replaced came back, until it has: the task does not end before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leaving: Option<u32>,
     /// Who made the task.
     #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_is_default")]
     pub create_user: String,

@@ -3,7 +3,8 @@
 //! With `keepReplacement` nothing: it is told to end as soon as it counts as lost. With `keepOriginal` it stays awaited, beside the
 //! attempts that follow, until one of the two has ended:
 //!
-//! - It is back and runs, or has succeeded meanwhile: it is the task's attempt again, and the one that replaced it is ended.
+//! - It is back and runs, or has succeeded meanwhile: it is the task's attempt again, and the one that replaced it is ended. Until that
+//!   has ended it is leaving, and the end of the task's own attempt does not count yet: what the task keeps from others stays its own.
 //! - It is back and has failed, or its robot knows nothing of it: the one that replaced it goes on.
 //! - The one that replaced it ended first, or nobody wants the task any more: it is told to end when its robot is back.
 //!
@@ -42,6 +43,16 @@ pub fn original_of(task: &Task) -> Option<Handle> {
     task.status.original.map(|attempt| Handle { task: task.metadata.uid.clone(), attempt })
 }
 
+/// The attempt that was replaced by its original and has not ended yet.
+pub fn leaving_of(task: &Task) -> Option<Handle> {
+    task.status.leaving.map(|attempt| Handle { task: task.metadata.uid.clone(), attempt })
+}
+
+/// News of an attempt that is leaving: it has ended.
+pub fn observe_left(task: &mut Task) {
+    task.status.leaving = None;
+}
+
 /// An attempt was lost with its robot and another one may follow: it stays awaited, if the task wants that.
 pub(crate) fn await_original(task: &mut Task, handle: &Handle) {
     let policy = task.spec.disconnect.unwrap_or_default().reconcile;
@@ -69,7 +80,9 @@ pub fn observe_original(
         Observation::Started => keep(task, handle, now),
         Observation::Ended(ending) if succeeded(ending) => {
             let kept = keep(task, handle, now)?;
-            observe_ended(task, handle, ending, settings, now)?;
+            if task.status.leaving.is_none() {
+                observe_ended(task, handle, ending, settings, now)?;
+            }
             Ok(kept)
         }
         Observation::Ended(_) => Ok(forget(task, "it came back and had failed", now)),
@@ -123,6 +136,7 @@ fn keep(task: &mut Task, handle: &Handle, now: Millis) -> Result<Return, Ignored
     status.attempts.push(original);
     status.attempt = handle.attempt;
     status.original = None;
+    status.leaving = replacement.as_ref().map(|replacement| replacement.attempt);
     status.rest_until = None;
     status.waiting_for = None;
     status.blocked_since = None;

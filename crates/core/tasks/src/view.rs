@@ -177,10 +177,15 @@ pub fn robot_of(task: &Task) -> Option<Arc<str>> {
     Some(attempt.robot.as_str().into())
 }
 
-/// The robot of the attempt of a task that counted as lost and may come back.
+/// The attempt of a task besides its own: one that counted as lost and may come back, or one that is leaving.
+pub fn other_attempt(task: &Task) -> Option<u32> {
+    task.status.original.or(task.status.leaving).filter(|_| !state_of(task).is_terminal())
+}
+
+/// The robot of the other attempt of a task.
 pub fn awaited_robot(task: &Task) -> Option<Arc<str>> {
-    let original = task.status.original.filter(|_| !state_of(task).is_terminal())?;
-    let attempt = task.status.attempts.iter().find(|attempt| attempt.number == original)?;
+    let other = other_attempt(task)?;
+    let attempt = task.status.attempts.iter().find(|attempt| attempt.number == other)?;
     Some(attempt.robot.as_str().into())
 }
 

@@ -7,7 +7,9 @@
 use muster_tasks::progress::{
     ROBOT_LOST, begin_attempt, observe_ended, observe_lost, observe_started, request_stop,
 };
-use muster_tasks::reconcile::{Return, give_up_original, observe_original, original_of};
+use muster_tasks::reconcile::{
+    Return, give_up_original, leaving_of, observe_left, observe_original, original_of,
+};
 use muster_tasks::settings::Settings;
 use muster_tasks::view::state_of;
 use muster_types::attempt::{Cause, EXECUTOR_LOST, Ending, Handle, Observation};
@@ -18,6 +20,8 @@ use muster_types::{Millis, State, Task, TaskSpec};
 struct Story {
     task: Task,
     ended: Vec<u32>,
+    /// News that counts when the copy that is leaving has ended.
+    waiting: Vec<(u32, Observation)>,
 }
 
 impl Story {
@@ -26,7 +30,7 @@ impl Story {
         let mut task = Task::new("n", "t", TaskSpec { disconnect, ..TaskSpec::default() });
         "0190b0a0-0000-7000-8000-000000000001".clone_into(&mut task.metadata.uid);
         task.status.state = Some(State::Ready);
-        Self { task, ended: Vec::new() }
+        Self { task, ended: Vec::new(), waiting: Vec::new() }
     }
 
     fn handle(&self, attempt: u32) -> Handle {
@@ -37,11 +41,26 @@ impl Story {
     fn hear(&mut self, attempt: u32, what: &Observation) {
         let (handle, now, settings) = (self.handle(attempt), Millis(1000), Settings::default());
         let task = &mut self.task;
+        let is_end = !matches!(what, Observation::Started);
+        if let Some(leaving) = leaving_of(task).filter(|_| is_end) {
+            if leaving == handle {
+                observe_left(task);
+                for (attempt, what) in std::mem::take(&mut self.waiting) {
+                    self.hear(attempt, &what);
+                }
+            } else {
+                self.waiting.push((attempt, what.clone()));
+            }
+            return;
+        }
         if original_of(task).as_ref() == Some(&handle) {
             if let Ok(Return::Kept { replacement: Some(other) }) =
                 observe_original(task, &handle, what, &settings, now)
             {
                 self.ended.push(other.attempt);
+                if is_end {
+                    self.waiting.push((attempt, what.clone()));
+                }
             }
             return;
         }
@@ -91,8 +110,9 @@ fn told(reconcile: Reconcile, story: &str) -> String {
     }
     let awaited =
         told.task.status.original.map_or_else(String::new, |original| format!(", awaits {original}"));
+    let leaving = told.task.status.leaving.map_or_else(String::new, |it| format!(", without {it}"));
     let ended = told.ended.iter().fold(String::new(), |ended, next| format!("{ended}, ends {next}"));
-    format!("{} {}{awaited}{ended}", state_of(&told.task), told.task.status.attempt)
+    format!("{} {}{awaited}{leaving}{ended}", state_of(&told.task), told.task.status.attempt)
 }
 
 #[test]
@@ -100,13 +120,28 @@ fn an_original_that_comes_back_in_time_is_the_tasks_attempt_again() {
     for (story, then) in [
         ("start, run 1, lost 1", "Ready 1, awaits 1"),
         ("start, run 1, lost 1, run 1", "Running 1"),
-        ("start, run 1, lost 1, start, run 1", "Running 1, ends 2"),
-        ("start, run 1, lost 1, start, run 2, run 1", "Running 1, ends 2"),
-        ("start, run 1, lost 1, start, run 2, ok 1", "Succeeded 1, ends 2"),
+        ("start, run 1, lost 1, start, run 1", "Running 1, without 2, ends 2"),
+        ("start, run 1, lost 1, start, run 2, run 1", "Running 1, without 2, ends 2"),
         ("start, run 1, lost 1, ok 1", "Succeeded 1"),
-        // What the other one says when it ends is of no interest.
+        // Whatever the other one says when it ends: it has ended.
         ("start, run 1, lost 1, start, run 2, run 1, bad 2", "Running 1, ends 2"),
+        ("start, run 1, lost 1, start, run 2, run 1, gone 2", "Running 1, ends 2"),
         ("start, run 1, lost 1, start, run 2, run 1, bad 2, ok 1", "Succeeded 1, ends 2"),
+    ] {
+        assert_eq!(told(Reconcile::KeepOriginal, story), then, "{story}");
+    }
+}
+
+#[test]
+fn a_task_does_not_end_before_the_copy_that_is_leaving_has() {
+    for (story, then) in [
+        ("start, run 1, lost 1, start, run 2, ok 1", "Running 1, without 2, ends 2"),
+        ("start, run 1, lost 1, start, run 2, ok 1, bad 2", "Succeeded 1, ends 2"),
+        ("start, run 1, lost 1, start, run 2, run 1, bad 1", "Running 1, without 2, ends 2"),
+        ("start, run 1, lost 1, start, run 2, run 1, bad 1, lost 2", "Failed 1, ends 2"),
+        ("start, run 1, lost 1, start, run 2, run 1, lost 1", "Running 1, without 2, ends 2"),
+        ("start, run 1, lost 1, start, run 2, run 1, cancel, bad 1", "Running 1, without 2, ends 2"),
+        ("start, run 1, lost 1, start, run 2, run 1, cancel, bad 1, bad 2", "Canceled 1, ends 2"),
     ] {
         assert_eq!(told(Reconcile::KeepOriginal, story), then, "{story}");
     }
@@ -133,8 +168,8 @@ fn no_more_than_two_attempts_are_ever_wanted_and_no_number_is_used_again() {
     for (story, then) in [
         ("start, run 1, lost 1, start, run 2, lost 2", "Ready 2, awaits 1"),
         ("start, run 1, lost 1, start, run 2, lost 2, run 2", "Ready 2, awaits 1"),
-        ("start, run 1, lost 1, start, run 2, lost 2, start, run 3, run 1", "Running 1, ends 3"),
-        ("start, run 1, lost 1, start, run 2, run 1, lost 1, start", "Pending 3, awaits 1, ends 2"),
+        ("start, run 1, lost 1, start, run 2, lost 2, start, run 3, run 1", "Running 1, without 3, ends 3"),
+        ("start, run 1, lost 1, start, run 2, run 1, bad 2, lost 1, start", "Pending 3, awaits 1, ends 2"),
     ] {
         assert_eq!(told(Reconcile::KeepOriginal, story), then, "{story}");
     }

@@ -25,6 +25,7 @@ impl Engine {
         let task = uid_text(uid);
         self.due.forget_attempts(&task);
         self.waits_for_logs.remove(&task);
+        self.hear_waiting(&task);
         // An attempt that this engine never heard of will never be heard of.
         let is_known = self.attempts.remove(&uid).is_some();
         if brief.has_attempt() {

@@ -17,7 +17,7 @@ use muster_types::task::Runtime;
 use muster_types::{State, Task};
 
 use super::prefetched::never_ran;
-use super::{Engine, STARTED_PATIENCE, give_up_original, stop_copy};
+use super::{Engine, STARTED_PATIENCE, give_up_original};
 use crate::edits::{Action, Edit, Edits};
 
 impl Engine {
@@ -69,6 +69,13 @@ impl Engine {
                 }
                 continue;
             };
+            if is_end && reconcile::leaving_of(&edit.task).is_some() {
+                self.apply_leaving(edit, fact);
+                if let Some(view) = path.and_then(|path| TaskView::of(&edit.task, path)) {
+                    self.show(&view);
+                }
+                continue;
+            }
             let is_original = fact.what != Observation::Removed
                 && reconcile::original_of(&edit.task).as_ref() == Some(handle);
             let outcome = if is_original {
@@ -80,6 +87,11 @@ impl Engine {
             };
             let mut succeeded = false;
             match outcome {
+                // It has succeeded and is the task's again, which does not end before the other one has.
+                Ok(()) if is_end && reconcile::leaving_of(&edit.task).is_some() => {
+                    edit.mark();
+                    self.waiting_for_copy.push(fact.clone());
+                }
                 Ok(()) => {
                     let is_awaited = reconcile::original_of(&edit.task).as_ref() == Some(handle);
                     let left_something =
@@ -130,12 +142,35 @@ impl Engine {
         open.or_else(|| self.due.path_of(uid).filter(|_| is_late)).cloned()
     }
 
+    /// Something of a task has ended of which one attempt is leaving. If it is that, news that waited for it counts now; else it waits.
+    fn apply_leaving(&mut self, edit: &mut Edit, fact: &Fact) {
+        let Some(leaving) = reconcile::leaving_of(&edit.task) else { return };
+        if fact.handle != leaving {
+            self.waiting_for_copy.push(fact.clone());
+            return;
+        }
+        reconcile::observe_left(&mut edit.task);
+        let seconds = retention(&edit.task, false, &self.settings.reap);
+        edit.actions.push(Action::Keep(leaving, seconds));
+        edit.mark();
+        self.hear_waiting(&fact.handle.task);
+    }
+
+    /// News of a task that waited for the end of a copy counts now.
+    pub(super) fn hear_waiting(&mut self, task: &str) {
+        let waiting = std::mem::take(&mut self.waiting_for_copy);
+        let (now, later): (Vec<Fact>, Vec<Fact>) = waiting.into_iter().partition(|it| it.handle.task == task);
+        self.waiting_for_copy = later;
+        self.facts.extend(now);
+    }
+
     /// News of an attempt that counted as lost: if it is the task's again, the one that replaced it is ended.
     fn apply_return(&self, edit: &mut Edit, fact: &Fact, now: Millis) -> Result<(), Ignored> {
         let Fact { handle, what, .. } = fact;
         match reconcile::observe_original(&mut edit.task, handle, what, &self.settings.queue, now)? {
             Return::Kept { replacement: Some(replacement) } => {
-                stop_copy(edit, &self.settings, replacement);
+                let grace = self.grace(edit.task.spec.kill_timeout);
+                edit.actions.push(Action::Stop(replacement, grace));
             }
             Return::Kept { replacement: None } | Return::Gone => {}
         }

@@ -13,7 +13,8 @@ use muster_ports::runtime::{Fact, Handle, Observation};
 use muster_ports::store::{Change, ResourceName};
 use muster_tasks::places::{Places, Unplaced};
 use muster_tasks::progress::ROBOT_LOST;
-use muster_tasks::view::TaskView;
+use muster_tasks::reconcile::leaving_of;
+use muster_tasks::view::{TaskView, awaited_robot};
 use muster_types::placement::Demand;
 use muster_types::robot_status::Phase;
 use muster_types::{JsonText, Robot, Task};
@@ -32,7 +33,7 @@ pub(super) struct Robots {
     cut: BTreeMap<Arc<str>, i64>,
     /// When tasks have waited long enough for a robot that is cut off: the time, the robot and the task.
     due: BTreeSet<(i64, Arc<str>, u128)>,
-    /// Tasks of which an attempt that counted as lost may come back.
+    /// Tasks with another attempt besides their own: one that counted as lost and may come back, or one that is leaving.
     pub awaiting: BTreeSet<Arc<str>>,
 }
 
@@ -103,7 +104,7 @@ impl Robots {
     }
 }
 
-/// Under which number the fleet knows the copy of a task that may come back: it has its slot until then. It is no task of the board.
+/// Under which number the fleet knows the other attempt of a task: it has its slot until it is over. It is no task of the board.
 fn copy_of(uid: u128) -> u128 {
     !uid
 }
@@ -162,6 +163,13 @@ impl Engine {
                 self.push_lost(handle_of(&task), "its robot is offline");
             }
         }
+        for path in self.robots.awaiting.clone() {
+            let Some(task) = self.fetch(&path) else { continue };
+            let Some((leaving, robot)) = leaving_of(&task).zip(awaited_robot(&task)) else { continue };
+            if absent(&self.robots, &format!("{}/{robot}", task.metadata.namespace)) {
+                self.push_lost(leaving, "its robot is offline");
+            }
+        }
         let orphans: Vec<Handle> = self
             .orphans
             .values()
@@ -195,12 +203,14 @@ impl Engine {
 
     fn lose_on_robot(&mut self, uid: u128, why: &str) {
         let orphan = self.orphans.get(&uid).map(leaving::handle_of);
-        if let Some(handle) = orphan.or_else(|| self.held_task(uid).as_ref().map(handle_of)) {
+        let leaving = || self.held_task(copy_of(uid)).as_ref().and_then(leaving_of);
+        let own = || self.held_task(uid).as_ref().map(handle_of);
+        if let Some(handle) = orphan.or_else(own).or_else(leaving) {
             self.push_lost(handle, why);
         }
     }
 
-    fn push_lost(&mut self, handle: Handle, why: &str) {
+    pub(super) fn push_lost(&mut self, handle: Handle, why: &str) {
         let what = Observation::Lost { reason: ROBOT_LOST.to_owned(), message: why.to_owned() };
         let at: Millis = self.now();
         self.facts.push(Fact { handle, at, what });

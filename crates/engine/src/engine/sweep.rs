@@ -8,8 +8,8 @@ use muster_ports::runtime::{EXECUTOR_LOST, Fact, Handle, Observation};
 use muster_ports::store::{Key, Stored};
 use muster_tasks::brief::has_attempt;
 use muster_tasks::reap::retention;
-use muster_tasks::reconcile::original_of;
-use muster_tasks::view::{parse_uid, state_of};
+use muster_tasks::reconcile::leaving_of;
+use muster_tasks::view::{other_attempt, parse_uid, state_of};
 use muster_types::task::Runtime;
 use muster_types::{State, Task};
 
@@ -94,15 +94,24 @@ impl Engine {
         true
     }
 
-    /// Attempts that counted as lost and may come back are heard of again.
-    fn adopt_awaited(&self) {
-        for path in &self.robots.awaiting {
-            let Some(task) = self.fetch(path) else { continue };
-            let Some(original) = task.status.original else { continue };
-            let traceparent = self.spans.traceparent(&task, original);
+    /// Attempts that counted as lost and may come back are heard of again, and so are those that are leaving.
+    fn adopt_awaited(&mut self) {
+        for path in self.robots.awaiting.clone() {
+            let Some(task) = self.fetch(&path) else { continue };
+            let Some(other) = other_attempt(&task) else { continue };
+            let traceparent = self.spans.traceparent(&task, other);
             let place = Place { settings: &self.settings, catalogs: &self.catalogs, traceparent };
-            if let Some(launch) = render_awaited(&place, &task) {
+            let launch = render_awaited(&place, &task);
+            let is_found = launch.is_some();
+            if let Some(launch) = launch {
                 self.outside.runtime.adopt(launch, true);
+            }
+            match leaving_of(&task) {
+                Some(leaving) if is_found => {
+                    self.outside.runtime.stop(&leaving, self.grace(task.spec.kill_timeout));
+                }
+                Some(leaving) => self.push_lost(leaving, "what it was made from is gone"),
+                None => {}
             }
         }
     }
@@ -146,7 +155,7 @@ impl Engine {
 
     /// What an attempt of a former process left is kept as long as that of any other.
     fn keep_left(&mut self, task: &Task, handle: Handle, now: Millis) {
-        let is_awaited = original_of(task).as_ref() == Some(&handle);
+        let is_awaited = other_attempt(task) == Some(handle.attempt);
         if is_awaited || has_attempt(task) && task.status.current_attempt() == handle.attempt {
             return;
         }

@@ -5,7 +5,6 @@
 //! bound, so that a finding is always one.
 
 pub mod history;
-pub mod known;
 mod present;
 mod task;
 

@@ -12,6 +12,10 @@ use anyhow::{Context, bail};
 use muster_sim::judge::history::to_lines;
 use muster_sim::world::{Played, Rule, record, simulate};
 
+/// Most of a seed is small objects.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const USAGE: &str =
     "usage: cargo xtask sim [--seeds N] [--from S] [--seed S] [--without RULE] [--history FILE]
 
