@@ -5,7 +5,7 @@
 //! of a seed, or of real servers. Is not: a place for rules; the judge has its own and simpler idea of what must hold, and uses
 //! nothing of what it judges.
 
-mod dice;
+pub mod dice;
 mod failing_log;
 mod fake_fleet;
 mod fake_runtime;

@@ -88,7 +88,7 @@ impl Inner {
     }
 
     fn push(&mut self, what: What) {
-        self.entries.push(Entry { at: self.at, wall: self.clock.wall().0, what });
+        self.entries.push(Entry { at: self.at, wall: self.clock.wall().0, late: 0, what });
     }
 }
 

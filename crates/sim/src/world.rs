@@ -317,7 +317,7 @@ fn summary(history: &[Entry]) -> Played {
 }
 
 /// An entry in one short line.
-fn line(entry: &Entry) -> String {
+pub fn line(entry: &Entry) -> String {
     let what = match &entry.what {
         What::Change(commit) => {
             let object: serde_json::Value = serde_json::from_str(commit.object.get()).unwrap_or_default();

@@ -35,6 +35,9 @@ impl Statement for AttemptsWithinPolicy {
         });
         failed.extend(own.map(|attempt| attempt.number));
         let Some(most) = most_failures(task) else { return };
+        if failed.len() > before {
+            moment.present.compared();
+        }
         if failed.len() > before && failed.len() as u64 > most {
             broken.push(format!(
                 "{} failed {} times by itself, its policy allows {most}",

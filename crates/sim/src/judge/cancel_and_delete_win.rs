@@ -27,6 +27,7 @@ impl Statement for CancelAndDeleteWin {
 impl CancelAndDeleteWin {
     fn read_task(moment: &Moment<'_>, broken: &mut Vec<String>) {
         let (Some(task), Some(before)) = (moment.task, moment.before) else { return };
+        moment.present.compared();
         let name = &task.metadata.name;
         // One that waited at its executor may have begun before it could be taken back.
         let is_new = task.status.attempt > before.status.attempt && !before.status.prefetched;

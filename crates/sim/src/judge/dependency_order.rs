@@ -12,6 +12,7 @@ impl Statement for DependencyOrder {
         let Some((_, task)) = moment.started() else { return };
         let present = moment.present;
         for other in present.open().filter(|other| present.depends(task, other)) {
+            present.compared();
             // It may have come back to the queue since, or have been submitted later.
             let was_there = other.queued_at.min(other.attempt_at) + PATIENCE < task.attempt_at;
             if was_there && !task.gone {

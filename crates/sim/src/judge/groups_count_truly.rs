@@ -26,6 +26,7 @@ impl Statement for GroupsCountTruly {
         };
         let group = moment.present.object("taskgroups.muster.dev", &format!("{namespace}/{}", owner.name));
         let Some(group) = group.filter(|_| !self.asked.contains(&path)) else { return };
+        moment.present.compared();
         let is_wanted = group["metadata"]["deletionTimestamp"].is_null()
             && task.metadata.deletion_timestamp.is_none()
             && group["metadata"]["uid"] == owner.uid.as_str();
@@ -53,6 +54,7 @@ impl Statement for GroupsCountTruly {
                 succeeded += u64::from(member.state() == "Succeeded");
                 failed += u64::from(member.state() == "Failed");
             }
+            present.compared();
             let count = |word: &str| status["counts"][word].as_u64().unwrap_or(0);
             if (count("succeeded"), count("failed")) != (succeeded, failed) {
                 broken.push(format!(

@@ -13,6 +13,9 @@ pub struct Entry {
     pub at: i64,
     /// What clocks on the wall showed then, in milliseconds since 1970.
     pub wall: i64,
+    /// How long before that it happened at most, where it could only be noted later, in milliseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub late: i64,
     /// What happened.
     pub what: What,
 }
@@ -121,6 +124,11 @@ pub struct Room {
     pub slots: u64,
     /// Memory they are given, in bytes; `None` has no limit.
     pub memory: Option<u64>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
+fn is_zero(number: &i64) -> bool {
+    *number == 0
 }
 
 /// The history as lines of JSON.

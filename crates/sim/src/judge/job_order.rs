@@ -30,6 +30,7 @@ impl Statement for JobOrder {
             })
         });
         let Some(own) = own else { return };
+        moment.present.compared();
         let state = |need: &Value| {
             let path = format!("{namespace}/{job_name}-{}", need.as_str().unwrap_or_default());
             let found = moment.present.object("taskgroups.muster.dev", &path);

@@ -53,6 +53,7 @@ impl KeptBeforeReaped {
             ));
         }
         let Some(owner) = moment.present.tasks.get(task) else { return };
+        moment.present.compared();
         let is_free = owner.gone || owner.status.released.is_some();
         if !is_free && !self.kept.contains(&(task.clone(), *attempt)) {
             broken.push(format!(
@@ -73,6 +74,7 @@ impl KeptBeforeReaped {
             return;
         }
         for (sink, before) in &self.sinks {
+            moment.present.compared();
             let uid = &task.metadata.uid;
             if !before.contains(uid) && !self.told.contains(&(sink.clone(), uid.clone())) {
                 broken.push(format!("{path} ({}) went before sink {sink} was told of its end", task.state()));

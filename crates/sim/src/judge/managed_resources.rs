@@ -25,6 +25,7 @@ impl Statement for ManagedResources {
         if commit.resource.ends_with(GROUP)
             && let Some(resource) = moment.present.object(&commit.resource, &commit.path)
         {
+            moment.present.compared();
             self.resource(&commit.path, resource, broken);
         }
         self.task(moment, broken);
@@ -62,6 +63,7 @@ impl ManagedResources {
         let Some(task) = moment.task else { return };
         let Some(adapter) = task.metadata.labels.get(ADAPTER) else { return };
         let Some(owner) = task.metadata.owner_references.first() else { return };
+        moment.present.compared();
         let (key, uid) = ((owner.uid.clone(), adapter.clone()), &task.metadata.uid);
         if task.gone || task.is_over() {
             if self.open.get(&key) == Some(uid) {

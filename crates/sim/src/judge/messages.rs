@@ -23,7 +23,10 @@ pub struct Messages {
 impl Statement for Messages {
     fn read(&mut self, moment: &Moment<'_>, broken: &mut Vec<String>) {
         match &moment.entry.what {
-            What::Delivered(delivery) => self.deliver(delivery, broken),
+            What::Delivered(delivery) => {
+                moment.present.compared();
+                self.deliver(delivery, broken);
+            }
             What::Change(commit) if commit.resource == "eventsinks.muster.dev" => {
                 let there = moment.present.tasks.keys().cloned().collect();
                 self.sinks.entry(commit.path.clone()).or_insert(there);
@@ -45,6 +48,7 @@ impl Statement for Messages {
         }
         for (sink, there) in &self.sinks {
             for uid in self.submitted.iter().filter(|uid| !there.contains(*uid)) {
+                present.compared();
                 let nothing = Vec::new();
                 let heard = self.heard.get(&(sink.clone(), uid.clone())).unwrap_or(&nothing);
                 let task = &present.tasks[uid];

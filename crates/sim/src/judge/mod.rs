@@ -31,6 +31,7 @@ mod unique;
 #[cfg(test)]
 mod story;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use history::{Entry, What};
@@ -111,11 +112,25 @@ fn statements() -> Vec<(&'static str, Box<dyn Statement>)> {
     ]
 }
 
+/// What the judge says of a history.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Every promise that was broken, in order.
+    pub findings: Vec<Finding>,
+    /// How many facts each statement compared with its promise.
+    pub facts: BTreeMap<&'static str, u64>,
+}
+
 /// Reads a history; every promise that was broken in it, in order.
 pub fn judge(history: &[Entry]) -> Vec<Finding> {
+    judge_and_count(history).findings
+}
+
+/// Reads a history, and counts what was compared with the promises.
+pub fn judge_and_count(history: &[Entry]) -> Verdict {
     let mut statements = statements();
     let mut present = Present::default();
-    let mut findings = Vec::new();
+    let Verdict { mut findings, mut facts } = Verdict::default();
     let mut broken = Vec::new();
     for (place, entry) in history.iter().enumerate() {
         let before = present.take_in(entry);
@@ -123,16 +138,18 @@ pub fn judge(history: &[Entry]) -> Vec<Finding> {
         let moment = Moment { entry, present: &present, before: before.as_ref(), task };
         for (statement, it) in &mut statements {
             it.read(&moment, &mut broken);
+            *facts.entry(*statement).or_default() += present.take_facts();
             findings.extend(broken.drain(..).map(|words| Finding { statement, place, words }));
         }
         if findings.len() >= ENOUGH {
-            return findings;
+            return Verdict { findings, facts };
         }
     }
     for (statement, it) in &mut statements {
         it.close(&present, &mut broken);
+        *facts.entry(*statement).or_default() += present.take_facts();
         let place = history.len();
         findings.extend(broken.drain(..).map(|words| Finding { statement, place, words }));
     }
-    findings
+    Verdict { findings, facts }
 }

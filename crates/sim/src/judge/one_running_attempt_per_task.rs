@@ -16,6 +16,7 @@ pub struct OneRunningAttempt {
 impl Statement for OneRunningAttempt {
     fn read(&mut self, moment: &Moment<'_>, broken: &mut Vec<String>) {
         let What::Started(program) = &moment.entry.what else { return };
+        moment.present.compared();
         let Program { task, attempt, place } = program;
         if !self.started.insert((task.clone(), *attempt)) {
             broken.push(format!("attempt {attempt} of {task} was started again, on {place}"));

@@ -25,6 +25,7 @@ impl Statement for PipelineOrder {
         if !is_pipeline || place == 0 || was_submitted || !task.is_submitted() {
             return;
         }
+        moment.present.compared();
         let former = self.members.get(&(group, place - 1)).and_then(|uid| moment.present.tasks.get(uid));
         if former.is_none_or(|former| former.state() != "Succeeded") {
             let (member, stood) = (&task.metadata.name, former.map(Task::state));

@@ -15,6 +15,7 @@ impl Statement for PreemptionHelps {
             return;
         }
         let (name, present) = (&task.metadata.name, moment.present);
+        present.compared();
         if task.spec.policy.preempt_exempt {
             broken.push(format!("{name} is exempt and was preempted"));
         }

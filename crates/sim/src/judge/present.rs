@@ -1,5 +1,6 @@
 //! What is known at a moment of a history: every object as it was last committed, and what happens outside.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
@@ -29,6 +30,8 @@ pub struct Running {
 pub struct Present {
     /// The steady clock.
     pub at: i64,
+    /// How long before that it happened at most.
+    pub late: i64,
     /// The clock on the wall.
     pub wall: i64,
     /// The latest time that the clock on the wall showed.
@@ -63,12 +66,14 @@ pub struct Present {
     open: BTreeSet<String>,
     /// Uid of the task that was committed just now.
     pub changed: Option<String>,
+    /// Facts that were compared with a promise since somebody counted.
+    facts: Cell<u64>,
 }
 
 impl Present {
     /// Takes in what happened. A change of a task returns the task as it was before.
     pub fn take_in(&mut self, entry: &Entry) -> Option<Task> {
-        self.at = entry.at;
+        (self.at, self.late) = (entry.at, entry.late);
         self.changed = None;
         self.wall = entry.wall;
         self.latest_wall = self.latest_wall.max(entry.wall);
@@ -214,6 +219,16 @@ impl Present {
     pub fn subject_rests_since(&self, task: &Task) -> i64 {
         let Some(subject) = &task.spec.subject else { return 0 };
         self.subjects.get(&(subject.kind.clone(), subject.name.clone())).copied().unwrap_or(0)
+    }
+
+    /// A statement compares a fact with its promise.
+    pub fn compared(&self) {
+        self.facts.set(self.facts.get() + 1);
+    }
+
+    /// How many facts were compared since this was last asked.
+    pub fn take_facts(&self) -> u64 {
+        self.facts.take()
     }
 
     /// Tasks that are in the queue or at work.

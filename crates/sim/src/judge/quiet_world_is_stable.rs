@@ -24,6 +24,7 @@ impl Statement for QuietWorldIsStable {
             return;
         }
         let key = (commit.resource.clone(), commit.path.clone());
+        moment.present.compared();
         let changes = self.changes.entry(key).or_default();
         *changes += 1;
         if *changes == MOST_CHANGES {

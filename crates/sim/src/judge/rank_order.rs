@@ -16,9 +16,12 @@ impl Statement for RankOrder {
     fn read(&mut self, moment: &Moment<'_>, broken: &mut Vec<String>) {
         let Some((_, task)) = moment.started() else { return };
         let present = moment.present;
-        if !present.calm_for(PATIENCE) || present.isolated_until + PATIENCE >= present.at || task.gone {
+        // A start that was noted late is judged by when it happened.
+        let patience = PATIENCE + present.late;
+        if !present.calm_for(patience) || present.isolated_until + patience >= present.at || task.gone {
             return;
         }
+        present.compared();
         let rank = task.attempt_rank.max(present.effective_priority(task));
         for waiting in present.open().filter(|waiting| fits_instead(present, waiting, task)) {
             let waiting_rank = present.effective_priority(waiting);
@@ -61,10 +64,11 @@ fn fits_instead(present: &Present, waiting: &Task, started: &Task) -> bool {
 
 /// Nothing but room and order kept it back, for long enough.
 fn is_placeable(present: &Present, task: &Task) -> bool {
-    let long_ago = present.at - PATIENCE;
+    let patience = PATIENCE + present.late;
+    let long_ago = present.at - patience;
     // A server that was started after the clock jumped has another idea of when a rest is over.
     let rested = task.status.rest_until.is_none()
-        || !present.has_jumped && task.rest_over_at + SECOND + PATIENCE < present.at;
+        || !present.has_jumped && task.rest_over_at + SECOND + patience < present.at;
     let is_alone = || {
         present.open().all(|other| {
             other.metadata.uid == task.metadata.uid
@@ -112,6 +116,14 @@ mod tests {
     #[test]
     fn a_start_within_the_bound_is_as_promised() {
         assert!(low_and_high(&json!({})).wait(50).started("low", 1).broken("rank_order").is_empty());
+    }
+
+    #[test]
+    fn a_start_that_was_noted_late_is_judged_by_when_it_happened() {
+        let mut story = low_and_high(&json!({}));
+        assert!(story.wait(200).late(150).started("low", 1).broken("rank_order").is_empty());
+        let mut story = low_and_high(&json!({}));
+        assert_eq!(story.wait(300).late(150).started("low", 1).broken("rank_order").len(), 1);
     }
 
     #[test]

@@ -22,6 +22,7 @@ impl Statement for InRoom {
         }
         for (place, (slots, memory)) in used {
             let Some(room) = room_of(moment.present, place) else { continue };
+            moment.present.compared();
             if slots > room.slots {
                 broken.push(format!("{slots} programs run in {} slots of {place}", room.slots));
             }

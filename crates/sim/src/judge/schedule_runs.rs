@@ -29,6 +29,7 @@ impl Statement for ScheduleRuns {
         if moment.before.is_some() {
             return;
         }
+        moment.present.compared();
         let path = format!("{}/{}", task.metadata.namespace, owner.name);
         let schedule = moment.present.object("schedules.muster.dev", &path);
         let policy = schedule.map(|schedule| &schedule["spec"]["schedulePolicy"]);

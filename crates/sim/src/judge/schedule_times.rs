@@ -1,5 +1,5 @@
 //! Every time of a schedule is made once and none is lost: no time twice, none before the schedule was made, none before it has
-//! come, none that is not a time of the schedule; and all of them where the policy keeps all and nobody suspended it.
+//! come, none that is not a time of the schedule; and all of them where the policy keeps all, until somebody suspends it.
 //!
 //! The judge reads the plain forms alone: `R/START/PTnM`, `R/PTnM`, `*/n * * * *` and `* * * * *`.
 
@@ -16,6 +16,8 @@ const SCHEDULED_AT: &str = "muster.dev/scheduled-at";
 const MINUTE: i64 = 60_000;
 /// A clock that goes back may come to a time again that was made before it went back.
 const SLACK: i64 = 1_000;
+/// Whoever begins to lead, or finds that the clock jumped, has this long to make what is due.
+const CATCHES_UP: i64 = 10_000;
 
 #[derive(Default)]
 pub struct ScheduleTimes {
@@ -24,14 +26,16 @@ pub struct ScheduleTimes {
     /// Schedules of which some times are left out on purpose.
     lax: BTreeSet<String>,
     schedules: BTreeMap<String, Value>,
-    /// The latest time at which somebody led.
-    led_until: i64,
+    /// The latest time of the wall up to which all times are due, by uid; of those that nobody changed.
+    due: BTreeMap<String, i64>,
+    /// The same of those that somebody suspended or changed: no time after that is due.
+    over: BTreeMap<String, i64>,
 }
 
 impl Statement for ScheduleTimes {
     fn read(&mut self, moment: &Moment<'_>, broken: &mut Vec<String>) {
-        if moment.present.led_since.is_some() {
-            self.led_until = moment.present.latest_wall;
+        if moment.present.calm_for(CATCHES_UP) {
+            self.due.values_mut().for_each(|due| *due = moment.present.wall.max(*due));
         }
         let What::Change(commit) = &moment.entry.what else { return };
         if commit.resource == "schedules.muster.dev"
@@ -63,9 +67,11 @@ impl Statement for ScheduleTimes {
         }
         for (uid, schedule) in self.schedules.iter().filter(|(uid, _)| !self.lax.contains(*uid)) {
             let Some(times) = Times::of(schedule) else { continue };
+            let Some(upto) = self.over.get(uid).or_else(|| self.due.get(uid)) else { continue };
             let nothing = BTreeSet::new();
             let made = self.made.get(uid).unwrap_or(&nothing);
-            let expected = times.between(times.created, self.led_until - MINUTE);
+            let expected = times.between(times.created, upto - MINUTE);
+            expected.iter().for_each(|_| present.compared());
             let lost: Vec<_> = expected.iter().filter(|time| !made.contains(time)).collect();
             if let Some(first) = lost.first() {
                 broken.push(format!(
@@ -87,8 +93,18 @@ impl ScheduleTimes {
         let limits = ["catchUpWindow", "jitter", "startingDeadline"];
         let is_limited = limits.iter().any(|limit| !policy[limit].is_null());
         let changed = schedule["metadata"]["generation"].as_i64().unwrap_or(1) > 1;
-        if !keeps_all || is_limited || spec["suspend"] == true || changed {
+        let other_times = self
+            .schedules
+            .get(uid)
+            .is_some_and(|before| before["spec"]["schedulePolicy"]["timeSpec"] != policy["timeSpec"]);
+        if !keeps_all || is_limited || other_times {
             self.lax.insert(uid.to_owned());
+        }
+        if spec["suspend"] == true || changed {
+            let upto = self.due.remove(uid).unwrap_or(0);
+            self.over.entry(uid.to_owned()).or_insert(upto);
+        } else {
+            self.due.entry(uid.to_owned()).or_insert(0);
         }
         self.schedules.insert(uid.to_owned(), schedule.clone());
     }
@@ -96,6 +112,7 @@ impl ScheduleTimes {
     fn run(&mut self, run: &Metadata, present: &Present, broken: &mut Vec<String>) {
         let Some(time) = run.annotations.get(SCHEDULED_AT).and_then(|time| millis(time)) else { return };
         let Some(owner) = run.owner_references.iter().find(|owner| owner.kind == "Schedule") else { return };
+        present.compared();
         let name = &run.name;
         if !self.made.entry(owner.uid.clone()).or_default().insert(time) {
             broken.push(format!(
@@ -161,14 +178,16 @@ mod tests {
 
     fn every_minute() -> Story {
         let mut story = Story::new();
-        let policy = json!({"timeSpec": "* * * * *", "skipOutdated": false, "allowConcurrent": true});
-        let metadata = json!({"name": "s", "uid": "s", "generation": 1, "creationTimestamp": stamp(0)});
-        story.object(
-            "schedules.muster.dev",
-            "d/s",
-            json!({"metadata": metadata, "spec": {"schedulePolicy": policy}}),
-        );
+        write(&mut story, 1, false);
         story
+    }
+
+    fn write(story: &mut Story, generation: i64, suspend: bool) {
+        let policy = json!({"timeSpec": "* * * * *", "skipOutdated": false, "allowConcurrent": true});
+        let metadata =
+            json!({"name": "s", "uid": "s", "generation": generation, "creationTimestamp": stamp(0)});
+        let spec = json!({"schedulePolicy": policy, "suspend": suspend});
+        story.object("schedules.muster.dev", "d/s", json!({"metadata": metadata, "spec": spec}));
     }
 
     fn stamp(minutes: i64) -> String {
@@ -214,5 +233,15 @@ mod tests {
         let mut story = every_minute();
         run(&mut story, "a", 0);
         assert_eq!(story.wait(300_000).quiet().broken("schedule_times").len(), 1);
+    }
+
+    #[test]
+    fn a_time_that_was_lost_before_a_suspension_is_found_and_none_after_it_is_due() {
+        for (minutes, lost) in [(1, 0), (5, 1)] {
+            let mut story = every_minute();
+            run(&mut story, "a", 0);
+            write(story.wait(minutes * 60_000), 2, true);
+            assert_eq!(story.wait(300_000).quiet().broken("schedule_times").len(), lost);
+        }
     }
 }

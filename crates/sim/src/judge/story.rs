@@ -15,20 +15,29 @@ pub const START: i64 = 1_800_000_000_000;
 /// A history in the making. It begins with a server that leads for long.
 pub struct Story {
     at: i64,
+    /// How late what happens is noted.
+    late: i64,
     entries: Vec<Entry>,
     tasks: BTreeMap<String, Value>,
 }
 
 impl Story {
     pub fn new() -> Self {
-        let mut story = Self { at: 0, entries: Vec::new(), tasks: BTreeMap::new() };
+        let mut story = Self { at: 0, late: 0, entries: Vec::new(), tasks: BTreeMap::new() };
         story.happen(What::Server("a".into(), Standing::Leads));
         story.at = 1_000_000;
         story
     }
 
     fn happen(&mut self, what: What) -> &mut Self {
-        self.entries.push(Entry { at: self.at, wall: START + (self.at - 1_000_000).max(0), what });
+        let wall = START + (self.at - 1_000_000).max(0);
+        self.entries.push(Entry { at: self.at, wall, late: self.late, what });
+        self
+    }
+
+    /// From here on, everything is noted so much later than it happened.
+    pub fn late(&mut self, millis: i64) -> &mut Self {
+        self.late = millis;
         self
     }
 
@@ -137,6 +146,16 @@ impl Story {
 
 fn program(task: &str, attempt: u32, place: &str) -> Program {
     Program { task: task.to_owned(), attempt, place: place.to_owned() }
+}
+
+#[test]
+fn facts_are_counted_by_the_statement_that_compared_them() {
+    let mut story = Story::new();
+    story.task("a", "Running", 1).started("a", 1).ended("a", 1, 0).task("a", "Succeeded", 1);
+    let facts = super::judge_and_count(&story.entries).facts;
+    assert_eq!(facts["one_running_attempt_per_task"], 1);
+    assert_eq!(facts["terminal_is_final"], 1);
+    assert_eq!(facts["unique"], 0, "it has no subject");
 }
 
 #[test]

@@ -32,6 +32,7 @@ impl Statement for TerminalIsFinal {
             ));
         }
         if let (Some(before), Some(task)) = (moment.before, moment.task) {
+            moment.present.compared();
             let name = &task.metadata.name;
             if before.is_over() && before.state() != task.state() {
                 broken.push(format!("task {name} was {} and became {}", before.state(), task.state()));

@@ -8,6 +8,7 @@ impl Statement for Unique {
     fn read(&mut self, moment: &Moment<'_>, broken: &mut Vec<String>) {
         let Some((_, task)) = moment.started() else { return };
         let Some(key) = task.unique_key() else { return };
+        moment.present.compared();
         let others = moment.present.reachable_programs().filter(|(_, _, other)| {
             other.unique_key() == Some(key) && other.metadata.uid != task.metadata.uid
         });
