@@ -32,7 +32,8 @@ impl Statement for GroupsCountTruly {
             && group["metadata"]["uid"] == owner.uid.as_str();
         let state = group["status"]["state"].as_str().unwrap_or("Created");
         // A time that the user set for how it ended is an answer to that.
-        let is_own_time = task.is_over() && task.spec.ttl.contains_key(&task.state().to_lowercase());
+        let own_time = task.spec.ttl.get(&task.state().to_lowercase());
+        let is_own_time = task.is_over() && own_time.is_some_and(|time| time != "0s");
         if is_wanted && !is_over(state) && !task.status.expired && !is_own_time {
             broken.push(format!("{name} ({}) went while its group {} was {state}", task.state(), owner.name));
         }

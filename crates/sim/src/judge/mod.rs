@@ -8,23 +8,29 @@ pub mod history;
 mod present;
 mod task;
 
+mod attempts_have_pauses;
 mod attempts_within_policy;
 mod cancel_and_delete_win;
 mod dependency_order;
+mod failed_work_is_kept;
 mod groups_count_truly;
 mod isolation;
 mod job_order;
 mod kept_before_reaped;
 mod managed_resources;
 mod messages;
+mod names_exist;
 mod one_running_attempt_per_task;
 mod pipeline_order;
 mod preemption_helps;
+mod preempts_when_it_may;
 mod quiet_world_is_stable;
 mod rank_order;
+mod refused_commits_are_tried_seldom;
 mod room;
 mod schedule_runs;
 mod schedule_times;
+mod starts_when_there_is_room;
 mod terminal_is_final;
 mod unique;
 
@@ -90,23 +96,32 @@ impl fmt::Display for Finding {
 /// All statements.
 fn statements() -> Vec<(&'static str, Box<dyn Statement>)> {
     vec![
+        ("attempts_have_pauses", Box::<attempts_have_pauses::AttemptsHavePauses>::default()),
         ("attempts_within_policy", Box::<attempts_within_policy::AttemptsWithinPolicy>::default()),
         ("cancel_and_delete_win", Box::<cancel_and_delete_win::CancelAndDeleteWin>::default()),
         ("dependency_order", Box::new(dependency_order::DependencyOrder)),
+        ("failed_work_is_kept", Box::<failed_work_is_kept::FailedWorkIsKept>::default()),
         ("groups_count_truly", Box::<groups_count_truly::GroupsCountTruly>::default()),
         ("isolation", Box::new(isolation::Isolation)),
         ("job_order", Box::new(job_order::JobOrder)),
         ("kept_before_reaped", Box::<kept_before_reaped::KeptBeforeReaped>::default()),
         ("managed_resources", Box::<managed_resources::ManagedResources>::default()),
         ("messages", Box::<messages::Messages>::default()),
+        ("names_exist", Box::new(names_exist::NamesExist)),
         ("one_running_attempt_per_task", Box::<one_running_attempt_per_task::OneRunningAttempt>::default()),
         ("pipeline_order", Box::<pipeline_order::PipelineOrder>::default()),
         ("preemption_helps", Box::new(preemption_helps::PreemptionHelps)),
+        ("preempts_when_it_may", Box::<preempts_when_it_may::PreemptsWhenItMay>::default()),
         ("quiet_world_is_stable", Box::<quiet_world_is_stable::QuietWorldIsStable>::default()),
         ("rank_order", Box::new(rank_order::RankOrder)),
+        (
+            "refused_commits_are_tried_seldom",
+            Box::<refused_commits_are_tried_seldom::RefusedCommitsAreTriedSeldom>::default(),
+        ),
         ("room", Box::new(room::InRoom)),
         ("schedule_runs", Box::<schedule_runs::ScheduleRuns>::default()),
         ("schedule_times", Box::<schedule_times::ScheduleTimes>::default()),
+        ("starts_when_there_is_room", Box::<starts_when_there_is_room::StartsWhenThereIsRoom>::default()),
         ("terminal_is_final", Box::<terminal_is_final::TerminalIsFinal>::default()),
         ("unique", Box::new(unique::Unique)),
     ]

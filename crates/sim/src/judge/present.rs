@@ -16,6 +16,9 @@ const JUMP_PAUSE: i64 = 5_000;
 /// Where tasks are kept.
 pub const TASKS: &str = "tasks.muster.dev";
 
+/// Where subjects are kept.
+const APPLICATIONS: &str = "applications.muster.dev";
+
 /// A program that runs.
 #[derive(Debug, Clone)]
 pub struct Running {
@@ -40,6 +43,8 @@ pub struct Present {
     pub tasks: BTreeMap<String, Task>,
     /// Every other object that is there, by resource and path.
     pub objects: BTreeMap<(String, String), Value>,
+    /// When applications appeared, by path.
+    applications: BTreeMap<String, i64>,
     /// Which kinds wait for which, transitively, and their priority.
     kinds: BTreeMap<String, (BTreeSet<String>, i64)>,
     /// What runs.
@@ -179,6 +184,9 @@ impl Present {
         } else {
             self.objects.insert(key, serde_json::from_str(commit.object.get()).unwrap_or_default());
         }
+        if commit.resource == APPLICATIONS {
+            self.applications.entry(commit.path.clone()).or_insert(self.at);
+        }
         if commit.resource == "taskkinds.muster.dev" {
             self.take_kinds();
         }
@@ -229,6 +237,13 @@ impl Present {
     /// How many facts were compared since this was last asked.
     pub fn take_facts(&self) -> u64 {
         self.facts.take()
+    }
+
+    /// Since when everything is there that a task names; `None` if it is not. A history without subjects says nothing of them.
+    pub fn names_exist_since(&self, task: &Task) -> Option<i64> {
+        let subject = task.spec.subject.as_ref().filter(|subject| subject.kind == "Application");
+        let Some(subject) = subject.filter(|_| !self.applications.is_empty()) else { return Some(0) };
+        self.applications.get(&format!("{}/{}", task.metadata.namespace, subject.name)).copied()
     }
 
     /// Tasks that are in the queue or at work.

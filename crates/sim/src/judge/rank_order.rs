@@ -52,7 +52,6 @@ fn fits_instead(present: &Present, waiting: &Task, started: &Task) -> bool {
     };
     let fits_alone = waiting.memory() == 0 || waiting.memory() <= room && !is_behind();
     let is_small = waiting.memory() <= started.memory() || waiting.spec.policy.isolated && fits_alone;
-    let is_plain = |task: &Task| task.spec.affinity.is_none() && task.spec.constraints.is_empty();
     let same_robots = waiting.runtime() != "robot"
         || waiting.spec.target_robot.is_empty()
             && (waiting.spec.robot_selector.is_empty()
@@ -62,8 +61,13 @@ fn fits_instead(present: &Present, waiting: &Task, started: &Task) -> bool {
     waiting.runtime() == started.runtime() && is_small && is_plain(waiting) && same_robots
 }
 
+/// It does not ask for a place of its own choice.
+pub fn is_plain(task: &Task) -> bool {
+    task.spec.affinity.is_none() && task.spec.constraints.is_empty()
+}
+
 /// Nothing but room and order kept it back, for long enough.
-fn is_placeable(present: &Present, task: &Task) -> bool {
+pub fn is_placeable(present: &Present, task: &Task) -> bool {
     let patience = PATIENCE + present.late;
     let long_ago = present.at - patience;
     // A server that was started after the clock jumped has another idea of when a rest is over.
@@ -87,6 +91,7 @@ fn is_placeable(present: &Present, task: &Task) -> bool {
         && present.subject_rests_since(task) < long_ago
         && rested
         && isolated_fits
+        && present.names_exist_since(task).is_some_and(|since| since < long_ago)
         && is_alone()
 }
 

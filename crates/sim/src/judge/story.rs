@@ -127,6 +127,14 @@ impl Story {
         self.happen(What::Server("a".into(), Standing::Crashed))
     }
 
+    pub fn refused(&mut self) -> &mut Self {
+        self.happen(What::StoreRefused)
+    }
+
+    pub fn gone(&mut self, resource: &str, path: &str, object: &Value) -> &mut Self {
+        self.commit(resource, path, object, true)
+    }
+
     pub fn quiet(&mut self) -> &mut Self {
         self.happen(What::Quiet)
     }
