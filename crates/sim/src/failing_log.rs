@@ -16,6 +16,8 @@ struct Inner {
     left: AtomicI64,
     counts: AtomicBool,
     dead: AtomicBool,
+    /// The disk is full: every commit is refused.
+    full: AtomicBool,
     /// Commits that are to be refused.
     refused: AtomicI64,
     /// Commits that were.
@@ -32,6 +34,11 @@ impl Fate {
     /// So many of the next commits are refused.
     pub fn refuse(&self, commits: i64) {
         self.0.refused.store(commits, Ordering::Relaxed);
+    }
+
+    /// Whether the disk is full.
+    pub fn set_full(&self, full: bool) {
+        self.0.full.store(full, Ordering::Relaxed);
     }
 
     /// How many commits were refused so far.
@@ -52,6 +59,10 @@ impl Fate {
 
     fn takes_one(&self) -> bool {
         if self.is_dead() {
+            return false;
+        }
+        if self.0.full.load(Ordering::Relaxed) {
+            self.0.refusals.fetch_add(1, Ordering::Relaxed);
             return false;
         }
         if self.0.refused.load(Ordering::Relaxed) > 0 {

@@ -18,6 +18,8 @@ use crate::failing_log::Fate;
 use crate::judge::history::What;
 use crate::recorder::{Recorder, program};
 
+/// A program that never ends well.
+pub const ALWAYS_FAILS: &str = "false";
 /// Slots of a machine.
 pub const SLOTS: usize = 4;
 /// Milliseconds that a program has to end.
@@ -42,6 +44,10 @@ struct Inner {
     facts: Vec<Fact>,
     /// Attempts that left a directory.
     left: BTreeSet<Handle>,
+    /// Attempts whose program never ends well.
+    hopeless: BTreeSet<Handle>,
+    /// Where logs are kept cannot be reached until then.
+    away_until: Millis,
     now: Millis,
 }
 
@@ -54,7 +60,7 @@ enum Life {
 
 impl Inner {
     fn happened(&mut self, handle: &Handle, what: Observation) {
-        self.facts.push(Fact { handle: handle.clone(), at: self.now, what });
+        self.facts.push(Fact { handle: handle.clone(), at: self.recorder.wall(), what });
     }
 
     /// Starts what waits while there is a slot.
@@ -99,6 +105,10 @@ impl Runtime for FakeRuntime {
             return;
         }
         inner.left.insert(launch.handle.clone());
+        let command = launch.containers.first().and_then(|container| container.command.first());
+        if command.is_some_and(|command| command == ALWAYS_FAILS) {
+            inner.hopeless.insert(launch.handle.clone());
+        }
         inner.waiting.insert((Reverse(launch.priority), launch.handle), launch.prefetch);
         inner.fill();
     }
@@ -138,6 +148,9 @@ impl Runtime for FakeRuntime {
 
     fn keep_logs(&self, handle: &Handle, _blobs: &dyn Blobs) -> Result<(), FilesError> {
         let inner = self.0.lock();
+        if inner.now < inner.away_until {
+            return Err(std::io::Error::other("the place of logs cannot be reached").into());
+        }
         if inner.left.contains(handle) && !inner.fate.is_dead() {
             inner.recorder.note(What::Kept(program(handle, &inner.place)));
         }
@@ -172,6 +185,8 @@ impl FakeRuntime {
             waiting: BTreeMap::new(),
             facts: Vec::new(),
             left: BTreeSet::new(),
+            hopeless: BTreeSet::new(),
+            away_until: Millis(0),
             now: Millis(0),
         })))
     }
@@ -208,6 +223,7 @@ impl FakeRuntime {
             };
             let (exit, what) = match life {
                 Life::Runs if !is_quiet && inner.dice.once_in(300) => (None, lost()),
+                Life::Runs if ends && inner.hopeless.contains(&handle) => failed(now),
                 Life::Runs if ends => ended(&mut inner.dice, Cause::Itself, now, is_quiet),
                 Life::Stopping(_) if ends => ended(&mut inner.dice, Cause::Stopped, now, is_quiet),
                 Life::Runs | Life::Stopping(_) => continue,
@@ -218,6 +234,16 @@ impl FakeRuntime {
         inner.fill();
     }
 
+    /// The place where logs are kept cannot be reached for a while.
+    pub fn cut_off_logs(&self, until: Millis) {
+        self.0.lock().away_until = until;
+    }
+
+    /// Something happened that was not fetched.
+    pub fn has_news(&self) -> bool {
+        !self.0.lock().facts.is_empty()
+    }
+
     /// What happened since.
     pub fn take_facts(&self) -> Vec<Fact> {
         std::mem::take(&mut self.0.lock().facts)
@@ -226,6 +252,11 @@ impl FakeRuntime {
 
 fn lost() -> Observation {
     Observation::Lost { reason: EXECUTOR_LOST.to_owned(), message: "the executor is gone".to_owned() }
+}
+
+/// It failed, as always.
+fn failed(now: Millis) -> (Option<i32>, Observation) {
+    (Some(1), Observation::Ended(Ending::of_leader(1, Cause::Itself, now)))
 }
 
 fn ended(dice: &mut Dice, cause: Cause, now: Millis, is_quiet: bool) -> (Option<i32>, Observation) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muster_ports::clock::{Clock, ManualClock};
+use muster_ports::clock::{Clock, ManualClock, Millis};
 use muster_ports::runtime::Handle;
 use muster_ports::store::{Change, Store, Watch, WatchScope};
 use parking_lot::Mutex;
@@ -47,6 +47,11 @@ impl Recorder {
     /// The steady clock.
     pub fn at(&self) -> i64 {
         self.0.lock().at
+    }
+
+    /// What clocks on the wall show.
+    pub fn wall(&self) -> Millis {
+        self.0.lock().clock.wall()
     }
 
     /// Writes down what was committed.

@@ -11,9 +11,10 @@ mod users;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use muster_ports::blobs::MemoryBlobs;
-use muster_ports::clock::{Clock, ManualClock};
+use muster_ports::clock::{Clock, ManualClock, Millis};
 use muster_ports::runtime::Fact;
 use muster_ports::store::{History, MemoryLog, Store};
 pub use muster_tasks::settings::Rule;
@@ -36,6 +37,8 @@ const ROUNDS: u32 = 260;
 const MOST_QUIET_ROUNDS: u32 = 1_500;
 /// Times that somebody looks within one pause.
 const MOST_LOOKS: u32 = 40;
+/// News is this late at most, in milliseconds, unless it is late again.
+const NEWS_DELAY: i64 = 2_000;
 /// Entries of a history that are shown when it broke a promise.
 const SHOWN: usize = 40;
 
@@ -69,6 +72,8 @@ struct World {
     fleet: FakeFleet,
     servers: Vec<Server>,
     without: Option<Rule>,
+    /// The disk is full until then, by the steady clock.
+    full_until: Option<i64>,
     /// Attempts that may wait for a slot.
     ahead: u32,
     /// News on its way to whoever leads.
@@ -138,6 +143,7 @@ impl World {
             fleet,
             servers,
             without,
+            full_until: None,
             ahead,
             underway: Vec::new(),
             users: Users::default(),
@@ -192,13 +198,17 @@ impl World {
     async fn pass(&mut self, millis: i64) -> Result<(), String> {
         let mut left = millis;
         for _ in 0..MOST_LOOKS {
-            let Some(due) = self.due() else { break };
+            let news = self.has_news().then_some(NEWS_DELAY);
+            let Some(due) = self.due().into_iter().chain(news).min() else { break };
             let wait = due.max(1);
             if wait >= left {
                 break;
             }
             self.tick(wait);
             left -= wait;
+            if news == Some(wait) {
+                self.deliver();
+            }
             self.lead().await?;
             self.step().await?;
         }
@@ -206,9 +216,19 @@ impl World {
         Ok(())
     }
 
-    fn tick(&self, millis: i64) {
+    /// Something happened that whoever leads has not heard of.
+    fn has_news(&self) -> bool {
+        let has_leader = self.leader().is_some();
+        has_leader && (!self.underway.is_empty() || self.servers.iter().any(|it| it.machine.has_news()))
+    }
+
+    fn tick(&mut self, millis: i64) {
         self.recorder.pass(millis);
         self.clock.advance(millis);
+        if self.full_until.is_some_and(|until| until <= self.recorder.at()) {
+            self.full_until = None;
+            self.fate.set_full(false);
+        }
     }
 
     /// News reaches whoever leads: late, and sometimes twice.
@@ -247,13 +267,26 @@ impl World {
             self.faults += 1;
             self.fate.refuse(1 + i64::try_from(self.dice.below(4)).unwrap_or(0));
         }
-        if self.servers.len() > 1 && self.dice.once_in(50) {
+        if self.dice.once_in(120) {
+            self.faults += 1;
+            self.fate.set_full(true);
+            self.full_until = Some(self.recorder.at() + i64::try_from(self.dice.below(8_000)).unwrap_or(0));
+        }
+        if self.dice.once_in(100) {
+            self.faults += 1;
+            let until = self.clock.wall().0 + i64::try_from(self.dice.below(60_000)).unwrap_or(0);
+            for server in &self.servers {
+                server.machine.cut_off_logs(Millis(until));
+            }
+        }
+        if self.dice.once_in(50) {
             self.faults += 1;
             self.pause_leader();
         }
         if self.dice.once_in(60) {
             self.faults += 1;
             let by = i64::try_from(self.dice.below(400_000)).unwrap_or(0) - 100_000;
+            self.recorder.look();
             self.clock.jump_wall(by);
             self.recorder.note(What::ClockJumped(by));
         }
@@ -292,7 +325,9 @@ impl World {
 
 fn open_store(log: &MemoryLog, fate: &Fate, clock: &ManualClock) -> Result<Store, String> {
     let log = FailingLog { kept: log.clone(), fate: fate.clone() };
-    Store::open_inline(log, History::default(), clock.clone()).map_err(|error| error.to_string())
+    // Whoever stands still for longer than that has to begin anew.
+    let history = History { max_age: Duration::from_secs(20), ..History::default() };
+    Store::open_inline(log, history, clock.clone()).map_err(|error| error.to_string())
 }
 
 fn summary(history: &[Entry]) -> Played {

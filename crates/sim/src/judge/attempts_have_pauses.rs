@@ -42,6 +42,8 @@ impl Statement for AttemptsHavePauses {
                     *failed = true;
                 }
             }
+            // News of a start that was on its way then is of a time that nobody knows any more, and so is the time of another server.
+            What::ClockJumped(_) | What::Server(..) => self.begun.clear(),
             _ => {}
         }
     }

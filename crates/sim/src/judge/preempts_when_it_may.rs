@@ -18,8 +18,10 @@ pub struct PreemptsWhenItMay {
     looked_at: i64,
     /// Since when tasks wait for a slot, by uid.
     blocked: BTreeMap<String, i64>,
-    /// When something last left.
+    /// When something last left, or there was room.
     left_at: i64,
+    /// So it was after the last entry.
+    was_left: bool,
 }
 
 impl Statement for PreemptsWhenItMay {
@@ -37,9 +39,11 @@ impl Statement for PreemptsWhenItMay {
         self.looked_at = present.at;
         let leaves = |task: &Task| task.status.stopping.is_some() || task.status.prefetched;
         let is_full = present.room.is_some_and(|room| taken(present) >= room.slots);
-        if !is_full || !present.calm_for(LONG) || present.open().any(leaves) {
+        let is_left = !is_full || !present.calm_for(LONG) || present.open().any(leaves);
+        if is_left || self.was_left {
             self.left_at = present.at;
         }
+        self.was_left = is_left;
         if is_new && present.at - self.left_at > LONG {
             present.compared();
             broken.extend(self.look(present));

@@ -16,6 +16,8 @@ pub struct StartsWhenThereIsRoom {
     looked_at: i64,
     /// When there was last no room.
     full_at: i64,
+    /// There was none after the last entry.
+    was_full: bool,
 }
 
 impl Statement for StartsWhenThereIsRoom {
@@ -23,9 +25,11 @@ impl Statement for StartsWhenThereIsRoom {
         let present = moment.present;
         let is_new = present.at > self.looked_at;
         self.looked_at = present.at;
-        if !has_room(present) || !present.calm_for(SOON) {
+        let is_full = !has_room(present) || !present.calm_for(SOON);
+        if is_full || self.was_full {
             self.full_at = present.at;
         }
+        self.was_full = is_full;
         // Of what happens in one moment only the first was so in the time before.
         if !is_new || present.at - self.full_at <= SOON {
             return;

@@ -25,6 +25,8 @@ use muster_tasks::capacity::Capacity;
 use muster_tasks::reap::ReapSettings;
 use muster_tasks::settings::Settings as QueueSettings;
 
+use muster_workflows::lifetime::Lifetimes;
+
 use super::World;
 use super::robots::OFFLINE_AFTER;
 use crate::fake_runtime::{FakeRuntime, MEMORY, SLOTS};
@@ -38,6 +40,9 @@ const LEASE: i64 = 6_000;
 const GRACE: i64 = 2_000;
 /// Seconds that a task waits before it preempts, and that its victim rests: short, so that it happens.
 const PREEMPT_SECONDS: i64 = 4;
+
+/// How long groups and jobs are kept, in seconds: short, so that their time is over.
+const LIFETIMES: Lifetimes = Lifetimes { succeeded: 300, failed: 200 };
 
 /// A server and its machine.
 pub struct Server {
@@ -229,7 +234,7 @@ impl World {
         let judged = liveness::Settings { offline_after: OFFLINE_AFTER, approve: true, max_robots: None };
         let loops = Loops {
             engine: self.open_engine(number, store.clone()).map_err(words)?,
-            workflows: Workflows::new(store.clone(), clock.clone()).map_err(words)?,
+            workflows: Workflows::with_lifetimes(store.clone(), clock.clone(), LIFETIMES).map_err(words)?,
             schedules: Schedules::new(store.clone(), clock.clone()).map_err(words)?,
             resources: Resources::new(store.clone(), clock.clone(), None, ResourceSettings::default())
                 .map_err(words)?,
@@ -290,7 +295,7 @@ impl World {
         let turns =
             [true, !self.dice.once_in(3), self.dice.once_in(2), self.dice.once_in(2), self.dice.once_in(2)];
         let Some(mut loops) = self.servers[leader].loops.take() else { return Ok(()) };
-        let outcome = loops.step(turns).await;
+        let outcome = loops.step(turns, &self.store).await;
         self.servers[leader].loops = Some(loops);
         match outcome? {
             Outcome::Went(due) => {
@@ -305,7 +310,7 @@ impl World {
 }
 
 impl Loops {
-    async fn step(&mut self, turns: [bool; 5]) -> Result<Outcome, String> {
+    async fn step(&mut self, turns: [bool; 5], store: &Store) -> Result<Outcome, String> {
         let fence = self.lease.as_ref().map(|(_, fence)| fence.clone());
         let all = async {
             let [engine, workflows, schedules, resources, phases] = turns;
@@ -317,6 +322,7 @@ impl Loops {
             if engine {
                 add(self.engine.step().await?);
             }
+            let seen = store.revision();
             if workflows {
                 add(self.workflows.step().await?);
             }
@@ -325,6 +331,10 @@ impl Loops {
             }
             if resources {
                 add(self.resources.step().await?);
+            }
+            // Whatever the others committed wakes it.
+            if engine && store.revision() != seen {
+                due = self.engine.step().await?.into_iter().chain(due).min();
             }
             Ok::<_, WatchError>(due)
         };

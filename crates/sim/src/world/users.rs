@@ -4,12 +4,13 @@ use muster_ports::clock::Clock as _;
 use muster_ports::store::{Batch, Draft, Key, Precondition, ResourceName, Write};
 use muster_types::application::ApplicationSpec;
 use muster_types::{Job, Object, Schedule, Task, TaskGroup, TaskKind};
+use muster_workflows::departure::COUNTED;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::World;
-use crate::fake_runtime::MEMORY;
+use crate::fake_runtime::{ALWAYS_FAILS, MEMORY};
 use crate::judge::history::{Request, What};
 
 /// Where everything is.
@@ -131,6 +132,10 @@ impl World {
                 self.create::<Task>("tasks", task).await?;
             }
         }
+        if self.dice.once_in(100) {
+            let late = self.object("Application", &format!("a{SUBJECTS}"), 0x100 + SUBJECTS, &json!({}));
+            self.create::<Object<ApplicationSpec>>("applications", late).await?;
+        }
         if self.users.groups < GROUPS && self.dice.once_in(25) {
             self.users.groups += 1;
             let spec = self.group_spec();
@@ -167,7 +172,9 @@ impl World {
             "retry": {"limit": 2, "lostLimit": 50},
         });
         if !dice.once_in(3) {
-            spec["subject"] = json!({"kind": "Application", "name": format!("a{}", dice.below(SUBJECTS))});
+            // One of them appears late.
+            let subjects = if dice.once_in(20) { SUBJECTS + 1 } else { SUBJECTS };
+            spec["subject"] = json!({"kind": "Application", "name": format!("a{}", dice.below(subjects))});
         }
         if dice.once_in(25) {
             spec["policy"]["isolated"] = json!(true);
@@ -181,7 +188,7 @@ impl World {
         if dice.once_in(15) {
             spec["suspend"] = json!(true);
         }
-        for state in ["pending", "running", "succeeded", "failed"] {
+        for state in ["created", "pending", "running", "succeeded", "failed"] {
             if dice.once_in(12) {
                 spec["ttl"][state] = json!(format!("{}s", 30 * (dice.below(20) + 1)));
             }
@@ -189,6 +196,11 @@ impl World {
         if dice.once_in(8) {
             spec["restart"] = json!({"attempts": dice.below(3)});
             spec["reschedule"] = json!({"attempts": dice.below(3), "delay": "1s", "maxDelay": "2s"});
+        }
+        if dice.once_in(12) {
+            // It fails as often as it may.
+            spec["container"]["command"] = json!([ALWAYS_FAILS]);
+            spec["retry"]["on"] = json!(["NonZeroExit"]);
         }
         if dice.once_in(5) {
             self.make_robotic(&mut spec);
@@ -201,6 +213,13 @@ impl World {
     fn make_robotic(&mut self, spec: &mut Value) {
         let dice = &mut self.dice;
         spec["runtime"] = json!("robot");
+        if dice.once_in(15) {
+            // No robot could ever take it.
+            spec["targetRobot"] = json!("nowhere");
+            spec["policy"]["isolated"] = json!(true);
+            spec["ttl"]["pending"] = json!("2m");
+            return;
+        }
         if dice.once_in(2) {
             let zone = if dice.once_in(2) { "even" } else { "odd" };
             spec["robotSelector"] = json!({"zone": zone});
@@ -317,9 +336,24 @@ impl World {
         let (resource, path) = ("tasks.muster.dev".to_owned(), format!("{NAMESPACE}/{name}"));
         self.recorder.note(What::Asked(Request { verb: "delete".to_owned(), resource, path }));
         let held = task["metadata"]["finalizers"].as_array().is_some_and(|held| !held.is_empty());
-        if held {
+        let over = matches!(task["status"]["state"].as_str(), Some("Succeeded" | "Failed" | "Canceled"));
+        let owner = &task["metadata"]["ownerReferences"][0];
+        let is_member = owner["kind"] == "TaskGroup"
+            && owner["name"].as_str().is_some_and(|group| self.store.get(&key("taskgroups", group)).is_some());
+        if held || over && is_member {
             let now = self.now().to_timestamp();
-            let mark = |task: &mut Value| task["metadata"]["deletionTimestamp"] = json!(now);
+            let mark = |task: &mut Value| {
+                let metadata = &mut task["metadata"];
+                metadata["deletionTimestamp"] = json!(now);
+                // A member that has ended is deleted by its group.
+                if over && is_member {
+                    let mut finalizers = metadata["finalizers"].as_array().cloned().unwrap_or_default();
+                    if !finalizers.contains(&json!(COUNTED)) {
+                        finalizers.push(json!(COUNTED));
+                    }
+                    metadata["finalizers"] = json!(finalizers);
+                }
+            };
             return self.patch::<Task>("tasks", name, mark).await;
         }
         let gone = Write::Delete { key: key("tasks", name), expect: Precondition::At(stored.revision) };
@@ -331,6 +365,7 @@ impl World {
     pub(super) async fn calm_down(&mut self) -> Result<(), String> {
         self.is_quiet = true;
         self.fate.refuse(0);
+        self.fate.set_full(false);
         self.notice_fate()?;
         self.fate.revive();
         self.fleet.reconnect_all();
