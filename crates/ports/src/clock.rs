@@ -5,11 +5,18 @@
 //! time is what the clock of the machine shows: schedules follow it. Both agree when a process begins; a step of the wall
 //! clock, or the sleep of the machine, puts them apart until the next start.
 
+use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 pub use muster_types::Millis;
+use parking_lot::Mutex;
+
+/// A pause, which can be dropped without loss.
+pub type Pause = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Clocks that differ by less agree: they are not read in the same instant.
 const AGREE: i64 = 1000;
@@ -31,6 +38,11 @@ pub trait Clock: Send + Sync + 'static {
     /// The steady time of a moment that the wall clock showed as `wall`, if neither clock jumped since.
     fn steady(&self, wall: Millis) -> Millis {
         Millis(wall.0.saturating_sub(self.wall_lead()))
+    }
+
+    /// Waits until so much steady time has passed.
+    fn pause(&self, time: Duration) -> Pause {
+        Box::pin(tokio::time::sleep(time))
     }
 }
 
@@ -65,12 +77,26 @@ pub struct ManualClock {
 struct ManualTime {
     passed: AtomicI64,
     wall_lead: AtomicI64,
+    pauses: Mutex<Pauses>,
+}
+
+/// Pauses that are not over, by the time that must have passed and their number.
+#[derive(Debug, Default)]
+struct Pauses {
+    waiting: BTreeMap<(i64, u64), Waker>,
+    begun: u64,
 }
 
 impl ManualClock {
     /// Time passes, on both clocks.
     pub fn advance(&self, millis: i64) {
-        self.time.passed.fetch_add(millis, Ordering::SeqCst);
+        let passed = self.time.passed.fetch_add(millis, Ordering::SeqCst) + millis;
+        let over = {
+            let mut pauses = self.time.pauses.lock();
+            let left = pauses.waiting.split_off(&(passed.saturating_add(1), 0));
+            std::mem::replace(&mut pauses.waiting, left)
+        };
+        over.into_values().for_each(Waker::wake);
     }
 
     /// The wall clock is set, by so many milliseconds either way; no time passes.
@@ -93,6 +119,42 @@ impl Clock for ManualClock {
 
     fn wall(&self) -> Millis {
         Millis(self.time.wall_lead.load(Ordering::SeqCst) + self.time.passed.load(Ordering::SeqCst))
+    }
+
+    fn pause(&self, time: Duration) -> Pause {
+        let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        let due = self.time.passed.load(Ordering::SeqCst).saturating_add(millis);
+        let number = {
+            let mut pauses = self.time.pauses.lock();
+            pauses.begun += 1;
+            pauses.begun
+        };
+        Box::pin(ManualPause { time: self.time.clone(), place: (due, number) })
+    }
+}
+
+/// A pause on a clock that moves only when told to.
+struct ManualPause {
+    time: Arc<ManualTime>,
+    place: (i64, u64),
+}
+
+impl Future for ManualPause {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let mut pauses = self.time.pauses.lock();
+        if self.time.passed.load(Ordering::SeqCst) >= self.place.0 {
+            return Poll::Ready(());
+        }
+        pauses.waiting.insert(self.place, context.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Drop for ManualPause {
+    fn drop(&mut self) {
+        self.time.pauses.lock().waiting.remove(&self.place);
     }
 }
 
@@ -126,6 +188,28 @@ mod tests {
         assert_eq!((clock.now(), clock.wall_lead()), (Millis(HOUR), 2 * HOUR));
         clock.advance(1);
         assert_eq!(later.now(), Millis(3 * HOUR + 1));
+    }
+
+    #[tokio::test]
+    async fn a_pause_is_over_when_its_time_has_passed_whatever_the_wall_clock_shows() {
+        let clock = ManualClock::default();
+        let mut pause = clock.pause(Duration::from_millis(10));
+        let mut is_over = async || std::future::poll_fn(|context| Poll::Ready(pause.as_mut().poll(context).is_ready())).await;
+        clock.jump_wall(HOUR);
+        assert!(!is_over().await);
+        clock.advance(9);
+        assert!(!is_over().await);
+        clock.advance(1);
+        assert!(is_over().await);
+    }
+
+    #[tokio::test]
+    async fn whoever_pauses_is_woken_when_time_passes() {
+        let clock = ManualClock::default();
+        let pausing = tokio::spawn(clock.pause(Duration::from_secs(1)));
+        tokio::task::yield_now().await;
+        clock.advance(1_000);
+        pausing.await.expect("the pause ends");
     }
 
     #[test]

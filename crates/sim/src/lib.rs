@@ -9,6 +9,7 @@ pub mod dice;
 mod failing_log;
 mod fake_fleet;
 mod fake_runtime;
+mod fake_sinks;
 pub mod judge;
 mod recorder;
 pub mod resources;

@@ -37,6 +37,12 @@ impl Recorder {
         Ok(())
     }
 
+    /// What was committed is written down, and nothing more of that store.
+    pub fn leave(&self) {
+        self.look();
+        self.0.lock().watch = None;
+    }
+
     /// Time passes.
     pub fn pass(&self, millis: i64) {
         let mut inner = self.0.lock();

@@ -1,10 +1,11 @@
 //! One seed, played: users ask for tasks, groups, jobs, schedules and managed resources and change their minds; programs and
-//! robots live and die; what is heard of them is late, doubled or lost; the clock jumps; the disk is full; servers pause, and are
-//! killed between any two commits.
+//! robots live and die; what is heard of them is late, doubled or lost; sinks of messages come and go; the clock jumps; the disk is
+//! full; servers pause, and are killed between any two commits.
 //!
 //! Nothing is judged here. The history is written down, and read by [`crate::judge`] when the seed is over.
 
 mod managed;
+mod messages;
 mod robots;
 mod servers;
 mod users;
@@ -13,6 +14,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use muster_engine::relay::{Settings, hold_for_sinks};
 use muster_ports::blobs::MemoryBlobs;
 use muster_ports::clock::{Clock, ManualClock, Millis};
 use muster_ports::runtime::Fact;
@@ -23,6 +25,7 @@ use crate::dice::Dice;
 use crate::failing_log::{FailingLog, Fate};
 use crate::fake_fleet::FakeFleet;
 use crate::fake_runtime::{FakeRuntime, MEMORY, SLOTS};
+use crate::fake_sinks::FakeSinks;
 use crate::judge::history::{Entry, Room, Standing, What};
 use crate::judge::judge;
 use crate::recorder::Recorder;
@@ -35,6 +38,8 @@ use users::Users;
 const ROUNDS: u32 = 260;
 /// Rounds after which a quiet world must be at rest.
 const MOST_QUIET_ROUNDS: u32 = 1_500;
+/// Milliseconds after which everything that is owed must have been told: no pause of a sink is longer.
+const SETTLING: i64 = 45_000;
 /// Times that somebody looks within one pause.
 const MOST_LOOKS: u32 = 40;
 /// News is this late at most, in milliseconds, unless it is late again.
@@ -55,6 +60,8 @@ pub struct Played {
     pub preempted: u32,
     /// Runs that schedules made.
     pub runs: u32,
+    /// Messages that reached a sink.
+    pub messages: u32,
     /// Entries of the history.
     pub entries: u32,
 }
@@ -70,6 +77,7 @@ struct World {
     store: Store,
     blobs: Arc<MemoryBlobs>,
     fleet: FakeFleet,
+    sinks: FakeSinks,
     servers: Vec<Server>,
     without: Option<Rule>,
     /// The disk is full until then, by the steady clock.
@@ -124,6 +132,7 @@ impl World {
         let store = open_store(&log, &fate, &clock)?;
         recorder.follow(&store)?;
         let fleet = FakeFleet::new(ROBOTS, recorder.clone(), fate.clone());
+        let sinks = FakeSinks::new(recorder.clone(), fate.clone(), Dice::new(dice.next()));
         let count = 1 + dice.below(2);
         let servers = (0..count).map(|number| {
             let name = format!("s{number}");
@@ -141,6 +150,7 @@ impl World {
             store,
             blobs: Arc::default(),
             fleet,
+            sinks,
             servers,
             without,
             full_until: None,
@@ -161,15 +171,18 @@ impl World {
         self.declare_kinds().await?;
         self.declare_robots().await?;
         self.declare_managed().await?;
+        self.declare_sinks().await?;
         for _ in 0..ROUNDS {
             self.ask().await?;
             self.fault()?;
             self.round().await?;
         }
         self.calm_down().await?;
+        let mut rested = None;
         for _ in 0..MOST_QUIET_ROUNDS {
             self.round().await?;
-            if self.is_at_rest() {
+            let at = self.recorder.at();
+            if self.is_at_rest() && at - *rested.get_or_insert(at) >= SETTLING {
                 break;
             }
         }
@@ -255,6 +268,7 @@ impl World {
     /// The outside goes wrong.
     fn fault(&mut self) -> Result<(), String> {
         self.faults += self.fleet.break_something(&mut self.dice);
+        self.faults += self.sinks.break_something(&mut self.dice);
         if self.dice.once_in(40) {
             self.faults += 1;
             self.crash_one()?;
@@ -309,6 +323,9 @@ impl World {
         for number in 0..self.servers.len() {
             self.stop_server(number, Standing::Crashed);
         }
+        // Whatever was under way in it has no effect any more.
+        self.recorder.leave();
+        self.store.close();
         self.fate.revive();
         self.store = open_store(&self.log, &self.fate, &self.clock.restarted())?;
         self.recorder.follow(&self.store)
@@ -327,7 +344,9 @@ fn open_store(log: &MemoryLog, fate: &Fate, clock: &ManualClock) -> Result<Store
     let log = FailingLog { kept: log.clone(), fate: fate.clone() };
     // Whoever stands still for longer than that has to begin anew.
     let history = History { max_age: Duration::from_secs(20), ..History::default() };
-    Store::open_inline(log, history, clock.clone()).map_err(|error| error.to_string())
+    let store = Store::open_inline(log, history, clock.clone()).map_err(|error| error.to_string())?;
+    hold_for_sinks(&store, &Settings::default());
+    Ok(store)
 }
 
 fn summary(history: &[Entry]) -> Played {
@@ -338,6 +357,7 @@ fn summary(history: &[Entry]) -> Played {
         match &entry.what {
             What::Started(_) => played.attempts += 1,
             What::Faults(faults) => played.faults = *faults,
+            What::Delivered(_) => played.messages += 1,
             What::Change(commit) if commit.resource == "tasks.muster.dev" && !commit.deleted => {
                 let json = commit.object.get();
                 let is_new = seen.insert(&commit.path);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use muster_ports::clock::Millis;
+use muster_ports::clock::{Clock, Millis};
 use muster_ports::publisher::{PublishError, Publisher, Verdict};
 use muster_ports::store::{Revision, Store, WatchScope};
 use muster_types::event_sink::{Profile, REPLAY_REQUEST, TEST_REQUEST};
@@ -32,14 +32,23 @@ pub fn replay_request<'a>(sink: &'a EventSink, dealt_with: Option<&str>) -> Opti
 }
 
 /// Sends a test message over a way of its own, and waits for what becomes of it.
-pub async fn test(publisher: &dyn Publisher, sink: &EventSink, request: &str, now: Millis) -> SinkRequest {
-    let outcome = tokio::time::timeout(PATIENCE, send_test(publisher, sink, request)).await;
-    let late = || PublishError::new("Timeout", "nothing was confirmed in ten seconds");
-    let (done, message) = match outcome.unwrap_or_else(|_| Err(late())) {
+pub async fn test(
+    publisher: &dyn Publisher,
+    sink: &EventSink,
+    request: &str,
+    clock: &dyn Clock,
+) -> SinkRequest {
+    let at = Some(clock.now().to_timestamp());
+    let outcome = tokio::select! {
+        biased;
+        outcome = send_test(publisher, sink, request) => outcome,
+        () = clock.pause(PATIENCE) => Err(PublishError::new("Timeout", "nothing was confirmed in ten seconds")),
+    };
+    let (done, message) = match outcome {
         Ok(()) => (true, "a test message was confirmed".to_owned()),
         Err(error) => (false, format!("{}: {}", error.reason, error.message)),
     };
-    SinkRequest { request: request.to_owned(), at: Some(now.to_timestamp()), done, message }
+    SinkRequest { request: request.to_owned(), at, done, message }
 }
 
 async fn send_test(publisher: &dyn Publisher, sink: &EventSink, request: &str) -> Result<(), PublishError> {

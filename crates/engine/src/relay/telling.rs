@@ -179,7 +179,7 @@ impl<'a> Telling<'a> {
         let (tested, replayed) = self.standing.requests();
         let (to_test, to_replay) = (test_request(&seen.sink, tested), replay_request(&seen.sink, replayed));
         if let Some(request) = to_test {
-            let outcome = test(&*ways.publisher, &seen.sink, request, now).await;
+            let outcome = test(&*ways.publisher, &seen.sink, request, &*self.worker.outside.clock).await;
             self.standing.tested(outcome);
         }
         if let Some(request) = to_replay {
@@ -248,20 +248,23 @@ impl<'a> Telling<'a> {
             self.keep_books(ways, watch).await?;
             let pause = self.pause(ways);
             let wants_more = self.resync.is_none() && !self.window.is_full();
+            let over = self.worker.outside.clock.pause(pause);
+            // What is seldom comes first, so that nothing keeps it from its turn.
             tokio::select! {
-                verdicts = session.verdicts() => {
-                    for (ticket, verdict) in verdicts? {
-                        self.judge(ticket, verdict).await?;
-                    }
-                }
-                changes = watch.next(PAGE), if wants_more => self.take_in(&changes?, watch.position()),
+                biased;
                 () = self.worker.changed() => {
                     let seen = self.worker.seen();
                     if seen.is_none_or(|now| is_changed(&self.seen.sink, &now.sink)) {
                         return Ok(Ending::Changed);
                     }
                 }
-                () = tokio::time::sleep(pause) => {}
+                verdicts = session.verdicts() => {
+                    for (ticket, verdict) in verdicts? {
+                        self.judge(ticket, verdict).await?;
+                    }
+                }
+                changes = watch.next(PAGE), if wants_more => self.take_in(&changes?, watch.position()),
+                () = over => {}
             }
         }
     }

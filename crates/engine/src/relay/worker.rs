@@ -9,7 +9,6 @@ use muster_types::EventSink;
 use muster_types::event_sink::{Journal, KubeJobSource, REPLAY_REQUEST, TEST_REQUEST};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout_at};
 
 use super::cursor::Cursor;
 use super::job_source::{JobSource, JobSourceStanding, forget_jobs};
@@ -21,6 +20,8 @@ use super::{Outside, Seen, Settings, hold_name};
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// Longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// A turn that lasted longer than this, in milliseconds, was no failure to connect.
+const LASTING: i64 = 10_000;
 
 /// Why a turn ended.
 #[derive(Debug)]
@@ -127,17 +128,17 @@ impl Worker {
                 self.rest(standing).await;
                 continue;
             }
-            let begun = Instant::now();
+            let begun = self.outside.clock.now();
             let ending = Telling::new(&mut self, standing, seen.clone()).run().await;
             match ending {
                 Ending::Closed => return,
                 Ending::Changed => pause = FIRST_PAUSE,
                 Ending::Trouble(error) => {
-                    if begun.elapsed() > LONGEST_PAUSE {
+                    let now = self.outside.clock.now();
+                    if now.0 - begun.0 > LASTING {
                         pause = FIRST_PAUSE;
                     }
                     tracing::warn!(sink = &*self.path, reason = error.reason, %error, "a sink takes no messages");
-                    let now = self.outside.clock.now();
                     standing.disconnected(&error, now);
                     if let Some(jobs) = self.jobs() {
                         standing.watching(&jobs, now);
@@ -190,8 +191,13 @@ impl Worker {
 
     /// Waits, unless the user changes something about the sink.
     async fn pause(&mut self, sink: &EventSink, pause: Duration) {
-        let until = Instant::now() + pause;
-        while timeout_at(until, self.changed()).await.is_ok() {
+        let mut over = self.outside.clock.pause(pause);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut over => return,
+                () = self.changed() => {}
+            }
             if self.seen().is_none_or(|now| is_changed(sink, &now.sink)) {
                 return;
             }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::history::{Program, What};
+use super::messages::{SINKS, Stage};
 use super::{Moment, Statement};
 
 #[derive(Default)]
@@ -15,6 +16,8 @@ pub struct KeptBeforeReaped {
     asked: BTreeSet<String>,
     /// Tasks that were there before a sink was.
     sinks: BTreeMap<String, BTreeSet<String>>,
+    /// Sinks that were suspended: nothing waits for them.
+    lax: BTreeSet<String>,
 }
 
 impl Statement for KeptBeforeReaped {
@@ -24,13 +27,17 @@ impl Statement for KeptBeforeReaped {
                 self.kept.insert((program.task.clone(), program.attempt));
             }
             What::Removed(program) => self.removed(moment, program, broken),
-            What::Delivered(message) if is_end(&message.topic) => {
+            What::Delivered(message) if Stage::of(&message.topic) == Some(Stage::Ended) => {
                 self.told.insert((message.sink.clone(), message.about.clone()));
             }
             What::Asked(request) => {
                 self.asked.insert(request.path.clone());
             }
-            What::Change(commit) if commit.resource == "eventsinks.muster.dev" => {
+            What::Change(commit) if commit.resource == SINKS => {
+                let sink = moment.present.object(SINKS, &commit.path);
+                if sink.is_some_and(|sink| sink["spec"]["suspend"] == true) {
+                    self.lax.insert(commit.path.clone());
+                }
                 let ended = moment.present.tasks.values().filter(|task| task.is_over());
                 let ended = ended.map(|task| task.metadata.uid.clone()).collect();
                 self.sinks.entry(commit.path.clone()).or_insert(ended);
@@ -73,7 +80,7 @@ impl KeptBeforeReaped {
         if owned.into_iter().any(|owner| !is_there(moment, &owner.uid)) {
             return;
         }
-        for (sink, before) in &self.sinks {
+        for (sink, before) in self.sinks.iter().filter(|(sink, _)| !self.lax.contains(*sink)) {
             moment.present.compared();
             let uid = &task.metadata.uid;
             if !before.contains(uid) && !self.told.contains(&(sink.clone(), uid.clone())) {
@@ -85,11 +92,6 @@ impl KeptBeforeReaped {
 
 fn is_there(moment: &Moment<'_>, uid: &str) -> bool {
     moment.present.objects.values().any(|object| object["metadata"]["uid"] == uid)
-}
-
-/// True if a message says that a task has ended.
-pub fn is_end(topic: &str) -> bool {
-    topic.ends_with(".success") || topic.ends_with(".failed")
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::time::Duration;
 use muster_engine::engine::{Engine, Outside};
 use muster_engine::files::{Files, Keeper};
 use muster_engine::fleet::Robots as Phases;
+use muster_engine::relay;
 use muster_engine::resources::{Resources, Settings as ResourceSettings};
 use muster_engine::runtimes::Runtimes;
 use muster_engine::schedules::Schedules;
@@ -24,6 +25,7 @@ use muster_ports::traces::Tracer;
 use muster_tasks::capacity::Capacity;
 use muster_tasks::reap::ReapSettings;
 use muster_tasks::settings::Settings as QueueSettings;
+use tokio::task::{JoinSet, yield_now};
 
 use muster_workflows::lifetime::Lifetimes;
 
@@ -70,6 +72,10 @@ pub struct Loops {
     schedules: Schedules,
     resources: Resources,
     phases: Phases,
+    /// Tells sinks about changes, whenever it is polled; it ends with this.
+    relay: JoinSet<()>,
+    /// What the relay is made of.
+    told: relay::Outside,
     lease: Option<(Lease, Fence)>,
     renewed_at: i64,
     due: Option<Millis>,
@@ -139,6 +145,9 @@ impl World {
         if let Some(leader) = self.leader() {
             let server = &mut self.servers[leader];
             server.paused_until = Some(until);
+            if let Some(loops) = &mut server.loops {
+                loops.relay = JoinSet::new();
+            }
             self.recorder.note(What::Server(server.name.clone(), Standing::Paused));
         }
     }
@@ -150,8 +159,9 @@ impl World {
             let server = &mut self.servers[number];
             if server.paused_until.is_some_and(|until| until <= at) {
                 server.paused_until = None;
-                if server.loops.is_some() {
+                if let Some(loops) = &mut server.loops {
                     self.recorder.note(What::Server(server.name.clone(), Standing::Leads));
+                    loops.relay.spawn(relay::run(loops.told.clone(), relay::Settings::default()));
                 }
             }
             let renewed_at = server.loops.as_ref().map(|loops| loops.renewed_at);
@@ -231,6 +241,15 @@ impl World {
         self.underway.clear();
         let words = |error: WatchError| error.to_string();
         let clock: Arc<dyn Clock> = Arc::new(self.servers[number].clock.clone());
+        let told = relay::Outside {
+            store: store.clone(),
+            clock: clock.clone(),
+            sinks: Arc::new(self.sinks.clone()),
+            telemetry: Telemetry::default(),
+            kube_jobs: None,
+        };
+        let mut relay = JoinSet::new();
+        relay.spawn(relay::run(told.clone(), relay::Settings::default()));
         let judged = liveness::Settings { offline_after: OFFLINE_AFTER, approve: true, max_robots: None };
         let loops = Loops {
             engine: self.open_engine(number, store.clone()).map_err(words)?,
@@ -239,6 +258,8 @@ impl World {
             resources: Resources::new(store.clone(), clock.clone(), None, ResourceSettings::default())
                 .map_err(words)?,
             phases: Phases::new(store, clock, judged).map_err(words)?,
+            relay,
+            told,
             lease,
             renewed_at: self.recorder.at(),
             due: None,
@@ -297,6 +318,10 @@ impl World {
         let Some(mut loops) = self.servers[leader].loops.take() else { return Ok(()) };
         let outcome = loops.step(turns, &self.store).await;
         self.servers[leader].loops = Some(loops);
+        // The relay goes on by itself, some steps at a time.
+        for _ in 0..self.dice.below(4) {
+            yield_now().await;
+        }
         match outcome? {
             Outcome::Went(due) => {
                 if let Some(loops) = &mut self.servers[leader].loops {

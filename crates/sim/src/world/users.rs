@@ -48,7 +48,7 @@ impl World {
     }
 
     /// An object as the API makes it.
-    fn object(&self, kind: &str, name: &str, uid: u64, spec: &Value) -> Value {
+    pub(super) fn object(&self, kind: &str, name: &str, uid: u64, spec: &Value) -> Value {
         // Schedules follow the clock on the wall.
         let made = if kind == "Schedule" { self.clock.wall() } else { self.now() };
         json!({
@@ -65,7 +65,7 @@ impl World {
         })
     }
 
-    async fn create<T: Serialize + DeserializeOwned>(
+    pub(super) async fn create<T: Serialize + DeserializeOwned>(
         &self,
         plural: &str,
         object: Value,
@@ -92,7 +92,7 @@ impl World {
     }
 
     /// Changes an object, if it is there. What users ask for makes a new generation.
-    async fn patch<T: Serialize + DeserializeOwned>(
+    pub(super) async fn patch<T: Serialize + DeserializeOwned>(
         &self,
         plural: &str,
         name: &str,
@@ -114,7 +114,7 @@ impl World {
         stored.range(None, None).map(|stored| stored.name().to_owned()).collect()
     }
 
-    fn all(&self, plural: &str) -> Vec<Value> {
+    pub(super) fn all(&self, plural: &str) -> Vec<Value> {
         let stored = self.store.snapshot(&resource(plural));
         stored.range(None, None).filter_map(|stored| serde_json::from_slice(stored.json()).ok()).collect()
     }
@@ -158,6 +158,7 @@ impl World {
             self.create::<Schedule>("schedules", schedule).await?;
         }
         self.ask_managed().await?;
+        self.ask_sinks().await?;
         self.change_minds().await
     }
 
@@ -369,6 +370,7 @@ impl World {
         self.notice_fate()?;
         self.fate.revive();
         self.fleet.reconnect_all();
+        self.calm_sinks().await?;
         self.resume_all().await?;
         self.calm_managed().await?;
         self.recorder.note(What::Quiet);
