@@ -43,7 +43,8 @@ mod tests {
 
     fn deleted(state: &str) -> Vec<String> {
         let mut story = Story::new();
-        let group = json!({"metadata": {"name": "g", "namespace": "d"}, "spec": {}, "status": {"state": state}});
+        let group =
+            json!({"metadata": {"name": "g", "namespace": "d"}, "spec": {}, "status": {"state": state}});
         story.gone("taskgroups.muster.dev", "d/g", &group).broken("failed_work_is_kept")
     }
 

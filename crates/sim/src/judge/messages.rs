@@ -140,7 +140,9 @@ impl Messages {
         }
         let heard = self.heard.entry((sink.clone(), about.clone())).or_default();
         let last = heard.last().and_then(|last| Stage::of(last));
-        if last.is_some_and(|last| stage < last || stage == last && stage != Stage::OnItsWay) {
+        // A sink that was suspended begins somewhere, and is told everything anew if what it missed was forgotten.
+        let is_anew = self.lax.contains(sink);
+        if !is_anew && last.is_some_and(|last| stage < last || stage == last && stage != Stage::OnItsWay) {
             broken.push(format!("sink {sink} heard {topic} of {about} after {heard:?}"));
         }
         heard.push(topic.clone());

@@ -26,7 +26,11 @@ mod tests {
 
     fn about(name: &str) -> Vec<String> {
         let mut story = Story::new();
-        story.object("applications.muster.dev", "d/there", json!({"metadata": {"name": "there", "namespace": "d"}}));
+        story.object(
+            "applications.muster.dev",
+            "d/there",
+            json!({"metadata": {"name": "there", "namespace": "d"}}),
+        );
         story.spec("a", json!({"kind": "scan", "subject": {"kind": "Application", "name": name}}));
         story.started("a", 1).broken("names_exist")
     }

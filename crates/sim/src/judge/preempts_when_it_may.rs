@@ -108,7 +108,11 @@ mod tests {
     fn waits(low: serde_json::Value, high: serde_json::Value) -> Vec<String> {
         let mut story = Story::new();
         story.room(1, None).spec("low", low).task("low", "Running", 1).started("low", 1);
-        story.spec("high", high).task("high", "QuotaBlocked", 0).wait(60_000).spec("other", json!({"suspend": true}));
+        story
+            .spec("high", high)
+            .task("high", "QuotaBlocked", 0)
+            .wait(60_000)
+            .spec("other", json!({"suspend": true}));
         story.broken("preempts_when_it_may")
     }
 

@@ -88,7 +88,8 @@ fn keeps_others_back(present: &Present, task: &Task) -> bool {
         return false;
     }
     let path = format!("{}/{}", task.metadata.namespace, task.spec.target_robot);
-    let is_nowhere = !task.spec.target_robot.is_empty() && present.object("robots.muster.dev", &path).is_none();
+    let is_nowhere =
+        !task.spec.target_robot.is_empty() && present.object("robots.muster.dev", &path).is_none();
     let is_too_large = present.room.and_then(|room| room.memory).is_some_and(|most| task.memory() > most);
     !(task.is_queued() && (is_nowhere || is_too_large))
 }
@@ -108,7 +109,13 @@ mod tests {
     #[test]
     fn a_task_that_is_started_soon_is_as_promised() {
         let mut story = Story::new();
-        story.room(2, None).wait(20_000).spec("a", json!({})).wait(5_000).task("a", "Running", 1).wait(60_000);
+        story
+            .room(2, None)
+            .wait(20_000)
+            .spec("a", json!({}))
+            .wait(5_000)
+            .task("a", "Running", 1)
+            .wait(60_000);
         assert!(story.spec("b", json!({})).broken("starts_when_there_is_room").is_empty());
     }
 

@@ -340,7 +340,9 @@ impl World {
         let over = matches!(task["status"]["state"].as_str(), Some("Succeeded" | "Failed" | "Canceled"));
         let owner = &task["metadata"]["ownerReferences"][0];
         let is_member = owner["kind"] == "TaskGroup"
-            && owner["name"].as_str().is_some_and(|group| self.store.get(&key("taskgroups", group)).is_some());
+            && owner["name"]
+                .as_str()
+                .is_some_and(|group| self.store.get(&key("taskgroups", group)).is_some());
         if held || over && is_member {
             let now = self.now().to_timestamp();
             let mark = |task: &mut Value| {
