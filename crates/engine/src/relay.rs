@@ -127,10 +127,11 @@ pub async fn hold_for_another(store: Store, settings: Settings) {
 /// The sinks that are told about changes, and how far each was.
 fn enabled(store: &Store) -> impl Iterator<Item = (EventSink, Cursor)> {
     let stored = store.snapshot(&ResourceName::new(SINKS));
-    let sinks: Vec<EventSink> =
-        stored.range(None, None).filter_map(|stored| EventSink::from_json(stored.json()).ok()).collect();
-    let told = sinks.into_iter().filter(|sink| !sink.spec.suspend).filter_map(|sink| {
-        let cursor = Cursor::read(store, &sink.metadata.uid)?;
+    let told = stored.range(None, None).filter_map(|stored| {
+        let sink = EventSink::from_json(stored.json()).ok().filter(|sink| !sink.spec.suspend)?;
+        // One that was told nothing yet is told what comes after it.
+        let new = || Cursor { upto: stored.revision.0, ..Cursor::default() };
+        let cursor = Cursor::read(store, &sink.metadata.uid).unwrap_or_else(new);
         Some((sink, cursor))
     });
     told.collect::<Vec<_>>().into_iter()

@@ -191,6 +191,10 @@ impl World {
 
     /// Everything moves on once, and time passes.
     async fn round(&mut self) -> Result<(), String> {
+        if self.leader().is_none() {
+            // As a server does that does not lead.
+            hold_for_sinks(&self.store, &Settings::default());
+        }
         let now = self.clock.wall();
         for server in &self.servers {
             server.machine.move_on(now, self.is_quiet);
