@@ -12,7 +12,4 @@ mod fake_runtime;
 mod fake_sinks;
 pub mod judge;
 mod recorder;
-pub mod resources;
-pub mod schedules;
-pub mod workflows;
 pub mod world;

@@ -7,6 +7,7 @@
 mod managed;
 mod messages;
 mod robots;
+mod schedules;
 mod servers;
 mod users;
 
@@ -31,6 +32,7 @@ use crate::judge::judge;
 use crate::recorder::Recorder;
 use managed::Managed;
 use robots::{ROBOTS, Robots};
+use schedules::Planned;
 use servers::Server;
 use users::Users;
 
@@ -88,6 +90,7 @@ struct World {
     underway: Vec<Fact>,
     users: Users,
     managed: Managed,
+    planned: Planned,
     robots: Robots,
     is_quiet: bool,
     faults: u32,
@@ -158,6 +161,7 @@ impl World {
             underway: Vec::new(),
             users: Users::default(),
             managed: Managed::new()?,
+            planned: Planned::default(),
             robots: Robots::default(),
             is_quiet: false,
             faults: 0,
@@ -178,11 +182,12 @@ impl World {
             self.round().await?;
         }
         self.calm_down().await?;
-        let mut rested = None;
+        let (quiet, mut rested, mut unwanted) = (self.recorder.at(), None, false);
         for _ in 0..MOST_QUIET_ROUNDS {
             self.round().await?;
             let at = self.recorder.at();
-            if self.is_at_rest() && at - *rested.get_or_insert(at) >= SETTLING {
+            unwanted = unwanted || self.calm_managed(at - quiet).await?;
+            if unwanted && self.is_at_rest() && at - *rested.get_or_insert(at) >= SETTLING {
                 break;
             }
         }

@@ -8,6 +8,7 @@ pub mod history;
 mod present;
 mod task;
 
+mod adapter_reports;
 mod attempts_have_pauses;
 mod attempts_within_policy;
 mod cancel_and_delete_win;
@@ -17,10 +18,13 @@ mod groups_count_truly;
 mod isolation;
 mod job_order;
 mod kept_before_reaped;
+mod made_once;
+mod managed_ends;
 mod managed_resources;
 mod messages;
 mod names_exist;
 mod one_running_attempt_per_task;
+mod parallelism;
 mod pipeline_order;
 mod preemption_helps;
 mod preempts_when_it_may;
@@ -28,11 +32,14 @@ mod quiet_world_is_stable;
 mod rank_order;
 mod refused_commits_are_tried_seldom;
 mod room;
+mod schedule_backfills;
+mod schedule_order;
 mod schedule_runs;
 mod schedule_times;
 mod starts_when_there_is_room;
 mod terminal_is_final;
 mod unique;
+mod work_ends;
 
 #[cfg(test)]
 mod story;
@@ -96,6 +103,7 @@ impl fmt::Display for Finding {
 /// All statements.
 fn statements() -> Vec<(&'static str, Box<dyn Statement>)> {
     vec![
+        ("adapter_reports", Box::<adapter_reports::AdapterReports>::default()),
         ("attempts_have_pauses", Box::<attempts_have_pauses::AttemptsHavePauses>::default()),
         ("attempts_within_policy", Box::<attempts_within_policy::AttemptsWithinPolicy>::default()),
         ("cancel_and_delete_win", Box::<cancel_and_delete_win::CancelAndDeleteWin>::default()),
@@ -105,10 +113,13 @@ fn statements() -> Vec<(&'static str, Box<dyn Statement>)> {
         ("isolation", Box::new(isolation::Isolation)),
         ("job_order", Box::new(job_order::JobOrder)),
         ("kept_before_reaped", Box::<kept_before_reaped::KeptBeforeReaped>::default()),
+        ("made_once", Box::<made_once::MadeOnce>::default()),
+        ("managed_ends", Box::<managed_ends::ManagedEnds>::default()),
         ("managed_resources", Box::<managed_resources::ManagedResources>::default()),
         ("messages", Box::<messages::Messages>::default()),
         ("names_exist", Box::new(names_exist::NamesExist)),
         ("one_running_attempt_per_task", Box::<one_running_attempt_per_task::OneRunningAttempt>::default()),
+        ("parallelism", Box::new(parallelism::Parallelism)),
         ("pipeline_order", Box::<pipeline_order::PipelineOrder>::default()),
         ("preemption_helps", Box::new(preemption_helps::PreemptionHelps)),
         ("preempts_when_it_may", Box::<preempts_when_it_may::PreemptsWhenItMay>::default()),
@@ -119,11 +130,14 @@ fn statements() -> Vec<(&'static str, Box<dyn Statement>)> {
             Box::<refused_commits_are_tried_seldom::RefusedCommitsAreTriedSeldom>::default(),
         ),
         ("room", Box::new(room::InRoom)),
+        ("schedule_backfills", Box::<schedule_backfills::ScheduleBackfills>::default()),
+        ("schedule_order", Box::<schedule_order::ScheduleOrder>::default()),
         ("schedule_runs", Box::<schedule_runs::ScheduleRuns>::default()),
         ("schedule_times", Box::<schedule_times::ScheduleTimes>::default()),
         ("starts_when_there_is_room", Box::<starts_when_there_is_room::StartsWhenThereIsRoom>::default()),
         ("terminal_is_final", Box::<terminal_is_final::TerminalIsFinal>::default()),
         ("unique", Box::new(unique::Unique)),
+        ("work_ends", Box::new(work_ends::WorkEnds)),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! Every time of a schedule is made once and none is lost: no time twice, none before the schedule was made, none before it has
 //! come, none that is not a time of the schedule; and all of them where the policy keeps all, until somebody suspends it.
 //!
-//! The judge reads the plain forms alone: `R/START/PTnM`, `R/PTnM`, `*/n * * * *` and `* * * * *`.
+//! The judge reads the plain forms alone: `R/START/PTnM`, `R/PTnM`, both also as `Rm/`, `*/n * * * *` and `* * * * *`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,8 @@ use super::present::Present;
 use super::task::{Metadata, millis};
 use super::{Moment, Statement};
 
-const SCHEDULED_AT: &str = "muster.dev/scheduled-at";
+pub const SCHEDULED_AT: &str = "muster.dev/scheduled-at";
+pub const BACKFILL: &str = "muster.dev/backfill";
 const MINUTE: i64 = 60_000;
 /// A clock that goes back may come to a time again that was made before it went back.
 const SLACK: i64 = 1_000;
@@ -23,6 +24,8 @@ const CATCHES_UP: i64 = 10_000;
 pub struct ScheduleTimes {
     /// Times that were made, by uid of the schedule.
     made: BTreeMap<String, BTreeSet<i64>>,
+    /// The same of backfills, each by its name: they may make again what is gone.
+    filled: BTreeSet<(String, String, i64)>,
     /// Schedules of which some times are left out on purpose.
     lax: BTreeSet<String>,
     schedules: BTreeMap<String, Value>,
@@ -114,7 +117,13 @@ impl ScheduleTimes {
         let Some(owner) = run.owner_references.iter().find(|owner| owner.kind == "Schedule") else { return };
         present.compared();
         let name = &run.name;
-        if !self.made.entry(owner.uid.clone()).or_default().insert(time) {
+        let backfill = run.annotations.get(BACKFILL);
+        let is_new = self.made.entry(owner.uid.clone()).or_default().insert(time);
+        let is_first = match backfill {
+            Some(backfill) => self.filled.insert((owner.uid.clone(), backfill.clone(), time)),
+            None => is_new,
+        };
+        if !is_first {
             broken.push(format!(
                 "{name} was made for {time}, for which there was a run of {} before",
                 owner.name
@@ -124,45 +133,53 @@ impl ScheduleTimes {
             broken.push(format!("{name} was made {} ms before its time", time - present.latest_wall));
         }
         let Some(times) = self.schedules.get(&owner.uid).and_then(Times::of) else { return };
-        if !times.is_one(time) {
+        if !times.is_one(time) || backfill.is_none() && time < times.created {
             broken.push(format!("{name} was made for {time}, which is no time of {}", owner.name));
         }
     }
 }
 
 /// The times of a schedule: one every so often, from a first one.
-struct Times {
-    created: i64,
+pub struct Times {
+    pub created: i64,
     anchor: i64,
     every: i64,
+    /// How many there are, if that is said.
+    most: Option<i64>,
 }
 
 impl Times {
-    fn of(schedule: &Value) -> Option<Self> {
+    pub fn of(schedule: &Value) -> Option<Self> {
         let created = millis(schedule["metadata"]["creationTimestamp"].as_str()?)?;
         if !schedule["spec"]["schedulePolicy"]["timeZone"].is_null() {
             return None;
         }
         let spec = schedule["spec"]["schedulePolicy"]["timeSpec"].as_str()?;
-        let (anchor, every) = match spec.split('/').collect::<Vec<_>>()[..] {
-            ["R", every] => (created, minutes(every)?),
-            ["R", start, every] => (millis(start)?, minutes(every)?),
-            ["*", minutes] => (0, minutes.strip_suffix(" * * * *")?.parse::<i64>().ok()? * MINUTE),
-            ["* * * * *"] => (0, MINUTE),
+        let (count, anchor, every) = match spec.split('/').collect::<Vec<_>>()[..] {
+            [count, every] if count.starts_with('R') => (count, created, minutes(every)?),
+            [count, start, every] => (count, millis(start)?, minutes(every)?),
+            ["*", minutes] => ("R", 0, minutes.strip_suffix(" * * * *")?.parse::<i64>().ok()? * MINUTE),
+            ["* * * * *"] => ("R", 0, MINUTE),
             _ => return None,
         };
-        Some(Self { created, anchor, every })
+        let most = match count.strip_prefix('R')? {
+            "" => None,
+            most => Some(most.parse().ok()?),
+        };
+        Some(Self { created, anchor, every, most })
     }
 
-    fn is_one(&self, time: i64) -> bool {
-        time >= self.anchor && time >= self.created && (time - self.anchor) % self.every == 0
+    pub fn is_one(&self, time: i64) -> bool {
+        let last = self.most.map_or(i64::MAX, |most| self.anchor + (most - 1) * self.every);
+        (self.anchor..=last).contains(&time) && (time - self.anchor) % self.every == 0
     }
 
-    fn between(&self, from: i64, upto: i64) -> Vec<i64> {
+    /// The times from one on, up to and with another.
+    pub fn between(&self, from: i64, upto: i64) -> Vec<i64> {
         let first =
             self.anchor + (from.max(self.anchor) - self.anchor + self.every - 1) / self.every * self.every;
         let step = usize::try_from(self.every).unwrap_or(1);
-        (first..=upto).step_by(step).collect()
+        (first..=upto).step_by(step).filter(|time| self.is_one(*time)).collect()
     }
 }
 
@@ -195,11 +212,37 @@ mod tests {
     }
 
     fn run(story: &mut Story, name: &str, minute: i64) {
+        fill(story, name, minute, None);
+    }
+
+    fn fill(story: &mut Story, name: &str, minute: i64, backfill: Option<&str>) {
+        let mut annotations = json!({"muster.dev/scheduled-at": stamp(minute)});
+        if let Some(backfill) = backfill {
+            annotations["muster.dev/backfill"] = json!(backfill);
+        }
         story.write(&json!({"metadata": {
-            "name": name, "uid": name, "namespace": "d",
-            "annotations": {"muster.dev/scheduled-at": stamp(minute)},
+            "name": name, "uid": name, "namespace": "d", "annotations": annotations,
             "ownerReferences": [{"kind": "Schedule", "name": "s", "uid": "s"}],
         }}));
+    }
+
+    #[test]
+    fn a_backfill_may_make_a_time_before_the_schedule_and_one_whose_run_is_gone() {
+        let mut story = every_minute();
+        run(&mut story, "a", 0);
+        fill(&mut story, "b", -3, Some("f"));
+        fill(&mut story, "c", 0, Some("f"));
+        assert!(story.broken("schedule_times").is_empty());
+    }
+
+    #[test]
+    fn a_backfill_that_makes_a_time_twice_or_one_that_the_schedule_then_makes_itself_is_found() {
+        let mut story = every_minute();
+        fill(&mut story, "a", 0, Some("f"));
+        fill(&mut story, "b", 0, Some("f"));
+        assert_eq!(story.broken("schedule_times").len(), 1);
+        run(&mut story, "c", 0);
+        assert_eq!(story.broken("schedule_times").len(), 2);
     }
 
     #[test]

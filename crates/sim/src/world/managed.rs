@@ -17,8 +17,11 @@ use serde_json::json;
 use super::World;
 use super::users::key;
 
-/// Resources of one seed.
-const RESOURCES: u64 = 2;
+/// Names of resources, and resources of one seed: one that went comes again under its name.
+const NAMES: u64 = 2;
+const RESOURCES: u64 = 4;
+/// Milliseconds that a quiet world has to make resources Ready before nobody wants them any more.
+const PATIENCE: i64 = 400_000;
 /// The adapter that is not ours: it reports by itself.
 const OUTSIDE: &str = "outside";
 /// All required adapters.
@@ -91,10 +94,13 @@ impl World {
     pub(super) async fn ask_managed(&mut self) -> Result<(), String> {
         let now = self.now().to_timestamp();
         if self.managed.made < RESOURCES && self.dice.once_in(15) {
+            let name = format!("c{}", self.dice.below(NAMES));
+            if self.managed().iter().any(|resource| resource.metadata.name == name) {
+                return Ok(());
+            }
             self.managed.made += 1;
-            let name = format!("c{}", self.managed.made);
             let mut resource = ManagedResource::new("Cluster", "d", &name, json!({"size": 1}));
-            resource.metadata.uid = format!("uid-of-{name}");
+            resource.metadata.uid = format!("uid-of-{name}-{}", self.managed.made);
             resource.metadata.generation = 1;
             resource.metadata.finalizers = vec![FINALIZER.to_owned()];
             resource.metadata.creation_timestamp = Some(now);
@@ -110,7 +116,7 @@ impl World {
             return Ok(());
         }
         resource.metadata.generation += 1;
-        if self.dice.once_in(5) {
+        if self.dice.once_in(3) {
             resource.metadata.deletion_timestamp = Some(now);
         } else {
             resource.spec = json!({"size": self.dice.below(100)});
@@ -119,8 +125,12 @@ impl World {
         self.write_managed(&resource).await
     }
 
-    /// In a quiet world nobody wants them any more: they go.
-    pub(super) async fn calm_managed(&mut self) -> Result<(), String> {
+    /// In a quiet world they become Ready. Then nobody wants them any more, and they go. True once that was asked for.
+    pub(super) async fn calm_managed(&mut self, quiet_for: i64) -> Result<bool, String> {
+        let is_settled = |it: &ManagedResource| it.status.is_ready() || it.is_deleting();
+        if quiet_for < PATIENCE && !self.managed().iter().all(is_settled) {
+            return Ok(false);
+        }
         let now = self.now().to_timestamp();
         for mut resource in self.managed().into_iter().filter(|resource| !resource.is_deleting()) {
             resource.metadata.generation += 1;
@@ -128,7 +138,7 @@ impl World {
             fold_conditions(&self.managed.rules, &mut resource, now);
             self.write_managed(&resource).await?;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// The outside adapter answers what it sees.

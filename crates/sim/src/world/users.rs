@@ -3,7 +3,7 @@
 use muster_ports::clock::Clock as _;
 use muster_ports::store::{Batch, Draft, Key, Precondition, ResourceName, Write};
 use muster_types::application::ApplicationSpec;
-use muster_types::{Job, Object, Schedule, Task, TaskGroup, TaskKind};
+use muster_types::{Job, Object, Task, TaskGroup, TaskKind};
 use muster_workflows::departure::COUNTED;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -21,7 +21,6 @@ const TASKS: u64 = 60;
 const SUBJECTS: u64 = 4;
 const GROUPS: u64 = 5;
 const JOBS: u64 = 2;
-const SCHEDULES: u64 = 3;
 
 /// How much was asked for.
 #[derive(Debug, Default)]
@@ -29,7 +28,6 @@ pub struct Users {
     tasks: u64,
     groups: u64,
     jobs: u64,
-    schedules: u64,
 }
 
 impl World {
@@ -109,7 +107,7 @@ impl World {
         self.put::<T>(plural, object, Precondition::At(stored.revision)).await
     }
 
-    fn names(&self, plural: &str) -> Vec<String> {
+    pub(super) fn names(&self, plural: &str) -> Vec<String> {
         let stored = self.store.snapshot(&resource(plural));
         stored.range(None, None).map(|stored| stored.name().to_owned()).collect()
     }
@@ -150,13 +148,7 @@ impl World {
             let job = self.object("Job", &format!("j{number}"), 0x3000 + number, &spec);
             self.create::<Job>("jobs", job).await?;
         }
-        if self.users.schedules < SCHEDULES && self.dice.once_in(20) {
-            self.users.schedules += 1;
-            let spec = self.schedule_spec();
-            let number = self.users.schedules;
-            let schedule = self.object("Schedule", &format!("p{number}"), 0x4000 + number, &spec);
-            self.create::<Schedule>("schedules", schedule).await?;
-        }
+        self.ask_schedules().await?;
         self.ask_managed().await?;
         self.ask_sinks().await?;
         self.change_minds().await
@@ -277,20 +269,6 @@ impl World {
         spec
     }
 
-    fn schedule_spec(&mut self) -> Value {
-        let specs = ["R/PT1M", "*/3 * * * *", "R/2027-01-15T08:00:00Z/PT5M", "* * * * *"];
-        let spec = self.dice.pick(&specs).copied().unwrap_or("R/PT1M");
-        let mut policy = match self.dice.below(5) {
-            0 | 1 => json!({"allowConcurrent": true, "skipOutdated": false}),
-            2 => json!({"concurrency": "Queue"}),
-            3 => json!({"concurrency": "Replace"}),
-            _ => json!({}),
-        };
-        policy["timeSpec"] = json!(spec);
-        let template = json!({"spec": {"container": {"command": ["true"]}, "priority": self.dice.below(4)}});
-        json!({"schedulePolicy": policy, "template": template})
-    }
-
     /// Tasks are canceled, deleted and changed, groups and jobs canceled and suspended, schedules suspended.
     async fn change_minds(&mut self) -> Result<(), String> {
         if self.dice.once_in(8) {
@@ -321,11 +299,15 @@ impl World {
             };
             self.patch::<TaskGroup>("taskgroups", &name, toggle).await?;
         }
-        if self.dice.once_in(80) {
-            let names = self.names("schedules");
+        if self.dice.once_in(60) {
+            let names = self.names("jobs");
             let Some(name) = self.dice.pick(&names).cloned() else { return Ok(()) };
-            let toggle = |it: &mut Value| it["spec"]["suspend"] = json!(it["spec"]["suspend"] != true);
-            self.patch::<Schedule>("schedules", &name, toggle).await?;
+            let word = if self.dice.once_in(4) { "cancel" } else { "suspend" };
+            let toggle = |job: &mut Value| {
+                let on = word == "cancel" || job["spec"]["suspend"] != true;
+                job["spec"][word] = json!(on);
+            };
+            self.patch::<Job>("jobs", &name, toggle).await?;
         }
         Ok(())
     }
@@ -374,7 +356,6 @@ impl World {
         self.fleet.reconnect_all();
         self.calm_sinks().await?;
         self.resume_all().await?;
-        self.calm_managed().await?;
         self.recorder.note(What::Quiet);
         Ok(())
     }
@@ -385,11 +366,11 @@ impl World {
             let name = group["metadata"]["name"].as_str().unwrap_or_default();
             self.patch::<TaskGroup>("taskgroups", name, |it| it["spec"]["suspend"] = json!(false)).await?;
         }
-        for schedule in self.all("schedules").iter().filter(|it| it["spec"]["suspend"] != true) {
-            let name = schedule["metadata"]["name"].as_str().unwrap_or_default();
-            self.patch::<Schedule>("schedules", name, |it| it["spec"]["suspend"] = json!(true)).await?;
+        for job in self.all("jobs").iter().filter(|job| job["spec"]["suspend"] == true) {
+            let name = job["metadata"]["name"].as_str().unwrap_or_default();
+            self.patch::<Job>("jobs", name, |it| it["spec"]["suspend"] = json!(false)).await?;
         }
-        Ok(())
+        self.calm_schedules().await
     }
 
     /// Every task that was submitted has ended, and every job and group.
