@@ -58,6 +58,11 @@ impl Server {
         Self::start_all(program, flags, &[])
     }
 
+    /// The same with further variables in its environment.
+    pub fn start_program_with(program: &Path, flags: &[&str], env: &[(&'static str, String)]) -> Self {
+        Self::start_all(program, flags, env)
+    }
+
     fn start_all(program: &Path, flags: &[&str], env: &[(&'static str, String)]) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory can be made");
         let flags: Vec<String> = flags.iter().map(|&flag| flag.to_owned()).collect();

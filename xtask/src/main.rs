@@ -14,6 +14,7 @@ mod mutants;
 mod run;
 mod setup;
 mod sim;
+mod soak;
 mod test;
 mod tidy;
 mod workspace;
@@ -38,6 +39,8 @@ usage: cargo xtask <command>
   sim [--seeds N] [--seed S]   play seeds of the simulation in release mode, or one of them again
   mutants [NAME...] [--seeds N]
                                put mended faults back one by one and say which the simulation finds
+  soak [--minutes N] [--store sqlite|postgres] [--seed S] [--history FILE]
+                               run the release binary with users, robots and faults for a while, and judge what happened
   help                         show this text
 
 --allow-missing: a tool that cannot be installed is not an error; the tests that need it are skipped and listed.
@@ -72,6 +75,7 @@ fn dispatch(arguments: &[String]) -> Result<ExitCode> {
         "bench" => bench::command(rest),
         "cluster" => cluster::command(rest),
         "sim" => sim::command(rest),
+        "soak" => soak::command(rest),
         "mutants" => mutants::command(rest),
         "help" | "-h" | "--help" => {
             print!("{USAGE}");

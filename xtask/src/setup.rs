@@ -38,6 +38,8 @@ pub enum Need {
     Tests { word: &'static str },
     /// A peer to compare with.
     Benchmarks,
+    /// A fault that a soak makes.
+    Soaks,
 }
 
 /// A program of somebody else's that tests or benchmarks drive.
@@ -145,6 +147,13 @@ static TOOLS: &[Tool] = &[
         need: Need::Tests { word: "real_terminal" },
         locate: locate_tmux,
     },
+    // A library that soaks preload into servers.
+    Tool {
+        name: "libfaketime",
+        variable: "MUSTER_FAKETIME",
+        need: Need::Soaks,
+        locate: locate_faketime,
+    },
     Tool {
         name: "Prometheus",
         variable: "MUSTER_PROMETHEUS",
@@ -223,7 +232,8 @@ pub fn command(arguments: &[String]) -> Result<ExitCode> {
     if let Err(why) = cluster::install() {
         eprintln!("MISSING test cluster: {why:#}");
     }
-    let blocking = toolbox.missing.iter().any(|missing| missing.tool.need != Need::Benchmarks);
+    let is_tested = |missing: &Missing| matches!(missing.tool.need, Need::Tests { .. });
+    let blocking = toolbox.missing.iter().any(is_tested);
     Ok(if blocking && !allow_missing { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -260,6 +270,12 @@ impl Toolbox {
 /// Finds what tests and benchmarks need, installing what can be installed.
 pub fn prepare_all() -> Result<Toolbox> {
     prepare(|_| true)
+}
+
+/// Finds what a soak needs, installing what can be installed.
+pub fn prepare_soak() -> Result<Toolbox> {
+    let needed = ["MUSTER_POSTGRES", "MUSTER_MOSQUITTO", "MUSTER_FAKETIME"];
+    prepare(|tool| needed.contains(&tool.variable))
 }
 
 fn prepare(wanted: impl Fn(&Tool) -> bool) -> Result<Toolbox> {
@@ -398,6 +414,16 @@ fn locate_tmux(tool: &Tool, _: &Path) -> Result<PathBuf> {
         Some(path) => Ok(path),
         None => installed(tool, "/usr/bin/tmux", &[], &["tmux"]),
     }
+}
+
+/// The library that sets the clock of a program, for programs with several threads.
+fn locate_faketime(tool: &Tool, cache: &Path) -> Result<PathBuf> {
+    let dir = cache.join("libfaketime");
+    install_once(&dir, "libfaketime", || unpack("libfaketime", &dir)).with_context(|| or_set(tool))?;
+    // It lies below a directory that is named for the machine.
+    let machines = std::fs::read_dir(dir.join("usr/lib")).context("the package has no libraries")?;
+    let libraries = machines.flatten().map(|machine| machine.path().join("faketime/libfaketimeMT.so.1"));
+    libraries.into_iter().find(|path| path.exists()).context("the package has no libfaketimeMT.so.1")
 }
 
 /// Not installed on the machine, where it would be a service.

@@ -131,7 +131,7 @@ fn give_environment(cargo: &mut Command, workspace: &Workspace, toolbox: &Toolbo
 fn words_to_skip(toolbox: &Toolbox) -> Vec<&'static str> {
     let words = toolbox.missing.iter().filter_map(|missing| match missing.tool.need {
         Need::Tests { word } => Some(word),
-        Need::Benchmarks => None,
+        Need::Benchmarks | Need::Soaks => None,
     });
     words.collect()
 }
