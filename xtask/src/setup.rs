@@ -148,12 +148,7 @@ static TOOLS: &[Tool] = &[
         locate: locate_tmux,
     },
     // A library that soaks preload into servers.
-    Tool {
-        name: "libfaketime",
-        variable: "MUSTER_FAKETIME",
-        need: Need::Soaks,
-        locate: locate_faketime,
-    },
+    Tool { name: "libfaketime", variable: "MUSTER_FAKETIME", need: Need::Soaks, locate: locate_faketime },
     Tool {
         name: "Prometheus",
         variable: "MUSTER_PROMETHEUS",

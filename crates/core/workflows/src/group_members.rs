@@ -106,8 +106,11 @@ impl Members {
         }
         if let Some(state) = new.state() {
             *self.counts.of(state) += 1;
-            if matches!(state, State::Failed | State::Canceled) {
-                self.broken = Some(self.broken.map_or(place, |broken| broken.min(place)));
+            let is_first = self.broken.is_none_or(|broken| place < broken);
+            if matches!(state, State::Failed | State::Canceled) && is_first {
+                self.broken = Some(place);
+                // Those between it and a later one that ended badly before have to end as well.
+                self.cancel_from = self.cancel_from.min(place as usize);
             }
             if state == State::Created {
                 self.submit_from = self.submit_from.min(place as usize);
@@ -212,6 +215,19 @@ mod tests {
         let counts = members.counts();
         assert_eq!((counts.running, counts.succeeded, counts.failed, counts.canceled), (1, 1, 1, 1));
         assert_eq!(members.state(4), None);
+    }
+
+    #[test]
+    fn a_member_that_fails_before_one_that_was_canceled_takes_those_between_with_it() {
+        let mut members = Members::new(4, 4);
+        members.observe(0, State::Running, false);
+        members.observe(1, State::Created, false);
+        members.observe(2, State::Created, false);
+        members.observe(3, State::Canceled, false);
+        assert_eq!((members.broken(), members.to_cancel(4, 9)), (Some(3), vec![]));
+        members.observe(0, State::Succeeded, false);
+        members.observe(1, State::Failed, false);
+        assert_eq!((members.broken(), members.to_cancel(2, 9)), (Some(1), vec![2]));
     }
 
     #[test]

@@ -63,7 +63,10 @@ pub fn plan_group(spec: &TaskGroupSpec, members: &mut Members, slice: u32) -> Gr
     if let Some(reason) = end_reason(spec, members) {
         let from = if let EndReason::Pipeline { broken, .. } = reason { broken + 1 } else { 0 };
         let cancel = members.to_cancel(from, slice);
-        return GroupPlan { cancel, reason: Some(reason), ..GroupPlan::default() };
+        // Those before the one that was canceled go on; none after it waits any more.
+        let goes_on = cancel.is_empty() && reason != EndReason::GroupCanceled;
+        let submit = if goes_on { choose_submitted(spec, members, slice) } else { Vec::new() };
+        return GroupPlan { cancel, submit, reason: Some(reason), ..GroupPlan::default() };
     }
     let submit = choose_submitted(spec, members, slice);
     let make = choose_made(spec, members, &submit, slice);

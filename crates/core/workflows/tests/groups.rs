@@ -192,6 +192,25 @@ fn a_canceled_member_of_a_pipeline_takes_the_rest_with_it_too() {
 }
 
 #[test]
+fn members_before_a_canceled_one_go_on_and_those_between_end_when_one_of_them_fails() {
+    play(
+        "group mode=pipeline tasks=4
+         look
+         > make 0! 1 2 3
+         state 3 Canceled
+         look
+         state 0 Succeeded
+         look
+         > submit 1
+         state 1 Failed
+         look
+         > cancel 2 (Canceled:m, when (pipelined) task:b failed.)
+         stand
+         > Failed: 1 of 4 succeeded, 1 failed, 2 canceled",
+    );
+}
+
+#[test]
 fn no_more_are_submitted_than_parallelism_allows() {
     play(
         "group tasks=1 count=5 parallelism=2

@@ -11,8 +11,10 @@ impl Statement for DependencyOrder {
     fn read(&mut self, moment: &Moment<'_>, broken: &mut Vec<String>) {
         let Some((_, task)) = moment.started() else { return };
         let present = moment.present;
-        for other in present.open().filter(|other| present.depends(task, other)) {
+        if task.spec.subject.is_some() {
             present.compared();
+        }
+        for other in present.open().filter(|other| present.depends(task, other)) {
             // It may have come back to the queue since, or have been submitted later.
             let was_there = other.queued_at.min(other.attempt_at) + PATIENCE < task.attempt_at;
             if was_there && !task.gone {

@@ -7,11 +7,9 @@ pub struct Isolation;
 impl Statement for Isolation {
     fn read(&mut self, moment: &Moment<'_>, broken: &mut Vec<String>) {
         let Some((_, task)) = moment.started() else { return };
+        moment.present.compared();
         let others = moment.present.reachable_programs().map(|(_, _, other)| other);
         for other in others.filter(|other| other.metadata.uid != task.metadata.uid) {
-            if task.spec.policy.isolated || other.spec.policy.isolated {
-                moment.present.compared();
-            }
             let (name, other_name) = (&task.metadata.name, &other.metadata.name);
             if task.spec.policy.isolated {
                 broken.push(format!("{name} is isolated and was started while {other_name} ran"));

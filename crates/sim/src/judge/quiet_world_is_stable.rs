@@ -1,7 +1,9 @@
-//! When the outside is quiet, everything comes to rest: every task that was submitted ends, no program runs on, and no object
-//! changes for ever.
+//! When the outside is quiet, everything comes to rest: every task that was submitted ends, and every group and job, no program
+//! runs on, and no object changes for ever.
 
 use std::collections::BTreeMap;
+
+use serde_json::Value;
 
 use super::history::What;
 use super::present::Present;
@@ -48,6 +50,12 @@ impl Statement for QuietWorldIsStable {
                 open[..open.len().min(5)].join(", ")
             ));
         }
+        for resource in ["taskgroups.muster.dev", "jobs.muster.dev"] {
+            for work in present.all(resource).filter(|work| !is_over(work)) {
+                let (name, state) = (&work["metadata"]["name"], &work["status"]["state"]);
+                broken.push(format!("{resource} {name} never ended: {state} {}", work["status"]["counts"]));
+            }
+        }
         for program in present.programs.keys() {
             broken.push(format!(
                 "attempt {} of {} runs on at {}",
@@ -55,6 +63,10 @@ impl Statement for QuietWorldIsStable {
             ));
         }
     }
+}
+
+fn is_over(work: &Value) -> bool {
+    matches!(work["status"]["state"].as_str(), Some("Succeeded" | "Failed" | "Canceled" | "Skipped"))
 }
 
 #[cfg(test)]
@@ -77,6 +89,15 @@ mod tests {
     }
 
     #[test]
+    fn a_group_that_never_ends_is_found() {
+        let mut story = Story::new();
+        story.object("taskgroups.muster.dev", "d/g", json!({"status": {"state": "Running"}})).quiet();
+        assert_eq!(story.broken("quiet_world_is_stable").len(), 1);
+        story.object("taskgroups.muster.dev", "d/g", json!({"status": {"state": "Failed"}}));
+        assert!(story.broken("quiet_world_is_stable").is_empty());
+    }
+
+    #[test]
     fn a_program_that_runs_on_is_found() {
         let mut story = Story::new();
         story.task("a", "Failed", 1).started("a", 1).quiet();
@@ -88,7 +109,7 @@ mod tests {
         let mut story = Story::new();
         story.quiet();
         for _ in 0..200 {
-            story.object("jobs.muster.dev", "d/j", json!({}));
+            story.object("jobs.muster.dev", "d/j", json!({"status": {"state": "Failed"}}));
         }
         assert_eq!(story.broken("quiet_world_is_stable").len(), 1);
     }

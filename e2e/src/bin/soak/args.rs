@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
-pub const USAGE: &str = "usage: cargo xtask soak [--minutes N] [--store sqlite|postgres] [--seed S] [--history FILE] [--calm]
+pub const USAGE: &str =
+    "usage: cargo xtask soak [--minutes N] [--store sqlite|postgres] [--seed S] [--history FILE] [--calm]
 
   --minutes N     how long users ask and things go wrong (default 30); after that, all that was asked for ends
   --seconds N     the same in seconds
@@ -94,7 +95,10 @@ mod tests {
         let wanted = parsed("").unwrap().unwrap();
         assert_eq!((wanted.time, wanted.store, wanted.seed), (Duration::from_mins(30), StoreKind::Sqlite, 7));
         let wanted = parsed("--minutes 2 --store postgres --seed 3").unwrap().unwrap();
-        assert_eq!((wanted.time, wanted.store, wanted.seed), (Duration::from_mins(2), StoreKind::Postgres, 3));
+        assert_eq!(
+            (wanted.time, wanted.store, wanted.seed),
+            (Duration::from_mins(2), StoreKind::Postgres, 3)
+        );
         assert_eq!(parsed("--calm --help").unwrap(), None);
     }
 

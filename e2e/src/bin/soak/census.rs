@@ -52,7 +52,12 @@ impl Census {
     }
 
     /// One of a kind that is as it should be, by chance.
-    pub fn pick(&self, dice: &mut Dice, plural: &'static str, wanted: impl Fn(&Known) -> bool) -> Option<String> {
+    pub fn pick(
+        &self,
+        dice: &mut Dice,
+        plural: &'static str,
+        wanted: impl Fn(&Known) -> bool,
+    ) -> Option<String> {
         let names = self.names(plural, wanted);
         dice.pick(&names).cloned()
     }

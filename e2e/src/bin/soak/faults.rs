@@ -21,9 +21,9 @@ use crate::wall_clock::WallClock;
 /// How often what was seen of servers is written down.
 const LOOK: Duration = Duration::from_millis(50);
 /// Between two faults of servers, in milliseconds: at least, and so many more at most.
-const REST: (u64, u64) = (8_000, 14_000);
+const REST: (u64, u64) = (4_000, 10_000);
 /// Between two faults outside of servers.
-const REST_OUTSIDE: (u64, u64) = (10_000, 20_000);
+const REST_OUTSIDE: (u64, u64) = (6_000, 12_000);
 /// The most that a clock jumps, in milliseconds.
 const JUMP: u64 = 15 * 60_000;
 

@@ -50,7 +50,8 @@ fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
     };
     let code = |is_kept: bool| if is_kept { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     if let Some(file) = &wanted.judge {
-        let lines = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        let lines =
+            std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
         return Ok(code(report::print_verdict(&of_lines(&lines)?)));
     }
     if wanted.store == StoreKind::Sqlite && !wanted.is_calm {

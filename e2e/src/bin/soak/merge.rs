@@ -32,7 +32,8 @@ struct Status {
 
 /// The history in the order in which things happened.
 pub fn merge(seen: Vec<Entry>) -> Vec<Entry> {
-    let mut commits: Vec<(u64, usize)> = (0..).zip(&seen).filter_map(|(at, it)| Some((commit(it)?.revision, at))).collect();
+    let mut commits: Vec<(u64, usize)> =
+        (0..).zip(&seen).filter_map(|(at, it)| Some((commit(it)?.revision, at))).collect();
     commits.sort_unstable();
     let made = attempts_made(&seen, &commits);
     // Where each commit goes at the latest: before this entry.
@@ -146,13 +147,20 @@ mod tests {
 
     #[test]
     fn what_was_seen_in_order_stays_as_it_is() {
-        let seen = vec![commit(1, 1, "a", 0), commit(2, 2, "a", 1), started(3, "a", 1), ended(4, "a", 1), commit(5, 3, "a", 1)];
+        let seen = vec![
+            commit(1, 1, "a", 0),
+            commit(2, 2, "a", 1),
+            started(3, "a", 1),
+            ended(4, "a", 1),
+            commit(5, 3, "a", 1),
+        ];
         assert_eq!(words(merge(seen)), "r1@1 r2@2 +a1@3 -a1@4 r3@5");
     }
 
     #[test]
     fn commits_of_different_watches_go_in_the_order_of_their_revisions() {
-        let seen = vec![commit(1, 3, "a", 0), commit(2, 1, "b", 0), commit(3, 2, "c", 0), commit(4, 4, "d", 0)];
+        let seen =
+            vec![commit(1, 3, "a", 0), commit(2, 1, "b", 0), commit(3, 2, "c", 0), commit(4, 4, "d", 0)];
         assert_eq!(words(merge(seen)), "r1@1 r2@1 r3@1 r4@4");
     }
 

@@ -44,7 +44,9 @@ impl Life {
 
 /// Is the program of a task.
 pub fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
-    let [socket, millis, code] = arguments else { anyhow::bail!("a program needs a socket, a time and a code") };
+    let [socket, millis, code] = arguments else {
+        anyhow::bail!("a program needs a socket, a time and a code")
+    };
     let (millis, code): (u64, u8) = (millis.parse()?, code.parse()?);
     let mut stream = UnixStream::connect(socket).context("cannot reach the recorder")?;
     let here = std::env::current_dir().context("no directory to run in")?;
@@ -60,7 +62,8 @@ pub fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
 fn age() -> anyhow::Result<i64> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
     // After the name, which may have anything in it, the start is the twentieth.
-    let began = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(19)?.parse::<i64>().ok());
+    let began =
+        stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(19)?.parse::<i64>().ok());
     let uptime = std::fs::read_to_string("/proc/uptime")?;
     let seconds: f64 = uptime.split(' ').next().unwrap_or_default().parse()?;
     #[allow(clippy::cast_possible_truncation, reason = "machines do not run for so long")]

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -66,8 +66,11 @@ impl Recorder {
             wall_lead: 0,
             troubles: Vec::new(),
         };
-        let recorder =
-            Self(Arc::new(Shared { began: Instant::now(), inner: Mutex::new(inner), ends: AtomicBool::new(false) }));
+        let recorder = Self(Arc::new(Shared {
+            began: Instant::now(),
+            inner: Mutex::new(inner),
+            ends: AtomicBool::new(false),
+        }));
         let own = recorder.clone();
         let thread = std::thread::spawn(move || {
             while !own.0.ends.load(Ordering::Relaxed) {

@@ -35,7 +35,8 @@ impl Robots {
             let zone = if number % 2 == 0 { "zone=even" } else { "zone=odd" };
             let work_dir = dir.join(&name);
             recorder.name_place(&work_dir, &format!("robot/{name}"));
-            let agent = Agent::start(&name, &url, token, &work_dir, &["--max-tasks", MAX_TASKS, "--label", zone]);
+            let agent =
+                Agent::start(&name, &url, token, &work_dir, &["--max-tasks", MAX_TASKS, "--label", zone]);
             (name, agent)
         };
         let robots =
@@ -75,7 +76,8 @@ impl Robots {
                 let robot = answer.ok().filter(|answer| answer.code == 200).map(|answer| answer.json());
                 robot.is_some_and(|robot| {
                     let conditions = robot["status"]["conditions"].as_array().cloned().unwrap_or_default();
-                    let connected = conditions.iter().any(|it| it["type"] == "Connected" && it["status"] == "True");
+                    let connected =
+                        conditions.iter().any(|it| it["type"] == "Connected" && it["status"] == "True");
                     connected && robot["status"]["phase"] == "Online"
                 })
             };

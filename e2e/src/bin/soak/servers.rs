@@ -91,10 +91,19 @@ impl Servers {
                 let flags = [&flags[..], &["--mqtt-listen", &broker]].concat();
                 let program = match clock {
                     Some(_) => small_disk::server_program(dir)?,
-                    None => PathBuf::from(std::env::var_os("MUSTER_BIN").context("MUSTER_BIN names no program")?),
+                    None => {
+                        PathBuf::from(std::env::var_os("MUSTER_BIN").context("MUSTER_BIN names no program")?)
+                    }
                 };
                 let all = vec![Replica::start("a", &program, &flags, &environment, recorder)];
-                Self { all, broker_port: port, store, recorder: recorder.clone(), _broker: None, _postgres: None }
+                Self {
+                    all,
+                    broker_port: port,
+                    store,
+                    recorder: recorder.clone(),
+                    _broker: None,
+                    _postgres: None,
+                }
             }
             StoreKind::Postgres => {
                 let (postgres, broker) = (Postgres::start(), Mosquitto::start());
@@ -104,7 +113,8 @@ impl Servers {
                 fs::create_dir_all(&files)?;
                 let own = ["--store", &url, "--lease", "3s", "--files", &files, "--mqtt-url", &broker_url];
                 let flags = [&flags[..], &own].concat();
-                let program = PathBuf::from(std::env::var_os("MUSTER_BIN").context("MUSTER_BIN names no program")?);
+                let program =
+                    PathBuf::from(std::env::var_os("MUSTER_BIN").context("MUSTER_BIN names no program")?);
                 let start = |name| Replica::start(name, &program, &flags, &environment, recorder);
                 let all = vec![start("a"), start("b")];
                 Self {
@@ -123,7 +133,8 @@ impl Servers {
 
     /// How they are reached.
     pub fn doors(&self) -> Vec<Door> {
-        let door = |it: &Replica| Door { address: it.server.address().to_owned(), token: it.server.admin_token() };
+        let door =
+            |it: &Replica| Door { address: it.server.address().to_owned(), token: it.server.admin_token() };
         self.all.iter().map(door).collect()
     }
 

@@ -58,7 +58,8 @@ impl Ballast {
     /// Fills up the disk of a directory.
     pub fn fill(directory: &Path) -> anyhow::Result<Self> {
         let path = directory.join("ballast");
-        let file = File::options().create(true).append(true).open(&path).context("cannot fill up the disk")?;
+        let file =
+            File::options().create(true).append(true).open(&path).context("cannot fill up the disk")?;
         let mut ballast = Self { path, file };
         ballast.top_up();
         Ok(ballast)

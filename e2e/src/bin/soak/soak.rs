@@ -102,7 +102,12 @@ impl Soak {
         };
         users.prepare()?;
         let url = format!("http://127.0.0.1:{}/", sink::start(&recorder)?);
-        users.demand("eventsinks", "EventSink", "soak", &json!({"webhook": {"url": url}, "profile": "cds"}))?;
+        users.demand(
+            "eventsinks",
+            "EventSink",
+            "soak",
+            &json!({"webhook": {"url": url}, "profile": "cds"}),
+        )?;
         let token = servers.first().new_token("join", "robot");
         let robots = Robots::start(dir, servers.broker_port, &token, &https, &recorder);
 
@@ -132,7 +137,19 @@ impl Soak {
             outside: outside_faults.start(),
             users: users.start(users_end.clone()),
         };
-        Ok(Self { recorder, census, tally, asked, watches, doors: https, stage, ends, users_end, listening, disk })
+        Ok(Self {
+            recorder,
+            census,
+            tally,
+            asked,
+            watches,
+            doors: https,
+            stage,
+            ends,
+            users_end,
+            listening,
+            disk,
+        })
     }
 
     /// Lets users ask and things go wrong.
@@ -162,12 +179,14 @@ impl Soak {
 
     /// The last faults are healed; users ask for no more, and what waits for them goes on.
     fn calm_down(&mut self, catch_up: bool) -> anyhow::Result<()> {
-        let Stage::Asking { servers, outside, users } = std::mem::replace(&mut self.stage, Stage::Over) else {
+        let Stage::Asking { servers, outside, users } = std::mem::replace(&mut self.stage, Stage::Over)
+        else {
             return Ok(());
         };
         self.ends.store(true, Ordering::SeqCst);
         let outside = outside.join().map_err(|_| anyhow::anyhow!("a robot could not be started again"))?;
-        let mut servers = servers.join().map_err(|_| anyhow::anyhow!("a server could not be started again"))?;
+        let mut servers =
+            servers.join().map_err(|_| anyhow::anyhow!("a server could not be started again"))?;
         if catch_up {
             servers.pass(CATCHES_UP, false);
         }
@@ -188,7 +207,8 @@ impl Soak {
         let Stage::Resting { servers, .. } = &mut self.stage else { return Ok(()) };
         let (census, recorder) = (&self.census, &self.recorder);
         let is_at_rest = || {
-            ["tasks", "taskgroups", "jobs"].iter().all(|plural| census.open(plural) == 0) && recorder.running() == 0
+            ["tasks", "taskgroups", "jobs"].iter().all(|plural| census.open(plural) == 0)
+                && recorder.running() == 0
         };
         wait_until(servers, COMES_TO_REST, is_at_rest);
         let is_told = || {

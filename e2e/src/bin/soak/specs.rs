@@ -11,7 +11,8 @@ use crate::program::Life;
 /// Applications that tasks are about.
 pub const SUBJECTS: u64 = 5;
 /// Kinds, and which of them must be done first.
-pub const KINDS: [(&str, &[&str]); 3] = [("discover", &[]), ("analyze", &["discover"]), ("report", &["analyze"])];
+pub const KINDS: [(&str, &[&str]); 3] =
+    [("discover", &[]), ("analyze", &["discover"]), ("report", &["analyze"])];
 /// Memory that is given out on the machine of a server, in MiB; more than programs use.
 pub const MEMORY: u64 = 2048;
 

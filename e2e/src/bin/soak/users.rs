@@ -105,7 +105,9 @@ impl Users {
         if self.specs.dice.once_in(4) {
             let wanted = |it: &Known| !it.is_over();
             let any = self.specs.dice.once_in(6);
-            let Some(name) = self.census.pick(&mut self.specs.dice, "tasks", |it| any || wanted(it)) else { return };
+            let Some(name) = self.census.pick(&mut self.specs.dice, "tasks", |it| any || wanted(it)) else {
+                return;
+            };
             match self.specs.dice.below(6) {
                 0 => self.delete("tasks", &name),
                 1 => self.patch("tasks", &name, &json!({"cancel": true})),
@@ -117,7 +119,9 @@ impl Users {
             }
         }
         if self.specs.dice.once_in(60) {
-            let Some(name) = self.census.pick(&mut self.specs.dice, "taskgroups", |it| !it.is_over()) else { return };
+            let Some(name) = self.census.pick(&mut self.specs.dice, "taskgroups", |it| !it.is_over()) else {
+                return;
+            };
             if self.specs.dice.once_in(3) {
                 self.patch("taskgroups", &name, &json!({"cancel": true}));
             } else {

@@ -21,7 +21,8 @@ impl WallClock {
     /// A clock that shows the right time.
     pub fn new(dir: &Path) -> anyhow::Result<Self> {
         let library = std::env::var_os(VARIABLE);
-        let library = library.with_context(|| format!("{VARIABLE} must name libfaketime; `cargo xtask soak` sets it"))?;
+        let library = library
+            .with_context(|| format!("{VARIABLE} must name libfaketime; `cargo xtask soak` sets it"))?;
         let clock = Self { library: library.into(), file: dir.join("clock") };
         clock.set(0);
         Ok(clock)

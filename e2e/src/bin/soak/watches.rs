@@ -20,8 +20,7 @@ use crate::recorder::Recorder;
 /// Where everything is.
 pub const API: &str = "/apis/muster.dev/v1alpha1/namespaces/default";
 /// What is watched.
-const WATCHED: [&str; 7] =
-    ["tasks", "taskgroups", "jobs", "schedules", "taskkinds", "robots", "eventsinks"];
+const WATCHED: [&str; 7] = ["tasks", "taskgroups", "jobs", "schedules", "taskkinds", "robots", "eventsinks"];
 /// Before a server that is gone is asked again.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -150,7 +149,13 @@ impl Watcher {
             let part = |name: &str| metadata[name].as_str().unwrap_or_default();
             let path = format!("{}/{}", part("namespace"), part("name"));
             let resource = format!("{}.muster.dev", self.plural);
-            self.recorder.note(What::Change(Commit { revision, resource, path, deleted, object: line.object }));
+            self.recorder.note(What::Change(Commit {
+                revision,
+                resource,
+                path,
+                deleted,
+                object: line.object,
+            }));
             self.census.take(self.plural, &object, deleted);
         }
         *seen = revision.max(*seen);
