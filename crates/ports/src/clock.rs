@@ -194,7 +194,9 @@ mod tests {
     async fn a_pause_is_over_when_its_time_has_passed_whatever_the_wall_clock_shows() {
         let clock = ManualClock::default();
         let mut pause = clock.pause(Duration::from_millis(10));
-        let mut is_over = async || std::future::poll_fn(|context| Poll::Ready(pause.as_mut().poll(context).is_ready())).await;
+        let mut is_over = async || {
+            std::future::poll_fn(|context| Poll::Ready(pause.as_mut().poll(context).is_ready())).await
+        };
         clock.jump_wall(HOUR);
         assert!(!is_over().await);
         clock.advance(9);

@@ -7,6 +7,7 @@
 
 pub mod dice;
 mod failing_log;
+mod fake_cluster;
 mod fake_fleet;
 mod fake_runtime;
 mod fake_sinks;

@@ -24,6 +24,7 @@ pub use muster_tasks::settings::Rule;
 
 use crate::dice::Dice;
 use crate::failing_log::{FailingLog, Fate};
+use crate::fake_cluster::FakeCluster;
 use crate::fake_fleet::FakeFleet;
 use crate::fake_runtime::{FakeRuntime, MEMORY, SLOTS};
 use crate::fake_sinks::FakeSinks;
@@ -79,6 +80,7 @@ struct World {
     store: Store,
     blobs: Arc<MemoryBlobs>,
     fleet: FakeFleet,
+    cluster: FakeCluster,
     sinks: FakeSinks,
     servers: Vec<Server>,
     without: Option<Rule>,
@@ -135,6 +137,7 @@ impl World {
         let store = open_store(&log, &fate, &clock)?;
         recorder.follow(&store)?;
         let fleet = FakeFleet::new(ROBOTS, recorder.clone(), fate.clone());
+        let cluster = FakeCluster::new(recorder.clone(), fate.clone());
         let sinks = FakeSinks::new(recorder.clone(), fate.clone(), Dice::new(dice.next()));
         let count = 1 + dice.below(2);
         let servers = (0..count).map(|number| {
@@ -153,6 +156,7 @@ impl World {
             store,
             blobs: Arc::default(),
             fleet,
+            cluster,
             sinks,
             servers,
             without,
@@ -259,6 +263,7 @@ impl World {
         self.underway.extend(self.servers[leader].machine.take_facts());
         let now = self.clock.wall();
         self.underway.extend(self.fleet.move_on(&mut self.dice, now));
+        self.underway.extend(self.cluster.move_on(&mut self.dice, now, self.is_quiet));
         for fact in std::mem::take(&mut self.underway) {
             if self.dice.once_in(6) {
                 self.underway.push(fact);
@@ -277,6 +282,7 @@ impl World {
     /// The outside goes wrong.
     fn fault(&mut self) -> Result<(), String> {
         self.faults += self.fleet.break_something(&mut self.dice);
+        self.faults += self.cluster.break_something(&mut self.dice);
         self.faults += self.sinks.break_something(&mut self.dice);
         if self.dice.once_in(40) {
             self.faults += 1;
@@ -345,6 +351,7 @@ impl World {
         self.underway.is_empty()
             && self.servers.iter().all(|server| server.machine.is_idle())
             && self.fleet.is_idle()
+            && self.cluster.is_idle()
             && self.all_ended()
     }
 }

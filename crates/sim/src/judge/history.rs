@@ -70,7 +70,7 @@ pub struct Commit {
     pub object: Box<RawValue>,
 }
 
-/// The program of an attempt, and where it runs: `server/NAME` or `robot/NAME`.
+/// The program of an attempt, and where it runs: `server/NAME`, `robot/NAME` or `cluster/NAME`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Program {
     /// Uid of the task.

@@ -29,6 +29,7 @@ mod pipeline_order;
 mod preemption_helps;
 mod preempts_when_it_may;
 mod quiet_world_is_stable;
+mod quota_order;
 mod rank_order;
 mod refused_commits_are_tried_seldom;
 mod room;
@@ -124,6 +125,7 @@ fn statements() -> Vec<(&'static str, Box<dyn Statement>)> {
         ("preemption_helps", Box::new(preemption_helps::PreemptionHelps)),
         ("preempts_when_it_may", Box::<preempts_when_it_may::PreemptsWhenItMay>::default()),
         ("quiet_world_is_stable", Box::<quiet_world_is_stable::QuietWorldIsStable>::default()),
+        ("quota_order", Box::new(quota_order::QuotaOrder)),
         ("rank_order", Box::new(rank_order::RankOrder)),
         (
             "refused_commits_are_tried_seldom",

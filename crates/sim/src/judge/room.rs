@@ -34,7 +34,9 @@ impl Statement for InRoom {
 }
 
 fn room_of(present: &Present, place: &str) -> Option<Room> {
-    let Some(robot) = place.strip_prefix("robot/") else { return present.room };
+    let Some(robot) = place.strip_prefix("robot/") else {
+        return present.room.filter(|_| place.starts_with("server/"));
+    };
     let robot = present.all("robots.muster.dev").find(|it| it["metadata"]["name"] == robot)?;
     Some(Room { slots: robot["spec"]["maxTasks"].as_u64()?, memory: None })
 }

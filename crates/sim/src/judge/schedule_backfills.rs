@@ -108,7 +108,8 @@ impl ScheduleBackfills {
             let expected = times.between(*from, until.min(to - 1));
             let lost = expected.iter().filter(|time| !made.contains(time)).count();
             if lost > 0 {
-                broken.push(format!("backfill {name} is over and left out {lost} of {} times", expected.len()));
+                broken
+                    .push(format!("backfill {name} is over and left out {lost} of {} times", expected.len()));
             }
         }
     }
@@ -137,14 +138,18 @@ mod tests {
     }
 
     fn schedule(story: &mut Story, status: &Value) {
-        story.object("schedules.muster.dev", "d/s", json!({
-            "metadata": {"name": "s", "uid": "s", "creationTimestamp": stamp(0)},
-            "spec": {
-                "schedulePolicy": {"timeSpec": "* * * * *", "allowConcurrent": true},
-                "backfills": [{"name": "b", "from": stamp(-9), "to": stamp(-6)}],
-            },
-            "status": status,
-        }));
+        story.object(
+            "schedules.muster.dev",
+            "d/s",
+            json!({
+                "metadata": {"name": "s", "uid": "s", "creationTimestamp": stamp(0)},
+                "spec": {
+                    "schedulePolicy": {"timeSpec": "* * * * *", "allowConcurrent": true},
+                    "backfills": [{"name": "b", "from": stamp(-9), "to": stamp(-6)}],
+                },
+                "status": status,
+            }),
+        );
     }
 
     fn run(story: &mut Story, minute: i64, state: &str) {

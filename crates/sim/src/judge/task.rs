@@ -63,6 +63,8 @@ pub struct Spec {
     pub suspend: bool,
     pub cancel: bool,
     pub runtime: Option<String>,
+    /// What it asks of its pod.
+    pub pod: serde_json::Value,
     pub robot_selector: BTreeMap<String, String>,
     pub target_robot: String,
     pub resources: Resources,

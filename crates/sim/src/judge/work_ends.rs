@@ -20,7 +20,8 @@ impl Statement for WorkEnds {
         if present.quiet_since.is_none() {
             return;
         }
-        for (resource, object) in [GROUPS, JOBS].into_iter().flat_map(|it| present.all(it).map(move |o| (it, o)))
+        for (resource, object) in
+            [GROUPS, JOBS].into_iter().flat_map(|it| present.all(it).map(move |o| (it, o)))
         {
             present.compared();
             if !is_over(state(object)) {

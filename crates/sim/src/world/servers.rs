@@ -14,7 +14,7 @@ use muster_engine::relay;
 use muster_engine::resources::{Resources, Settings as ResourceSettings};
 use muster_engine::runtimes::Runtimes;
 use muster_engine::schedules::Schedules;
-use muster_engine::settings::{Mint, Prefetch, Robots, Settings};
+use muster_engine::settings::{Mint, Pods, Prefetch, Robots, Settings};
 use muster_engine::workflows::Workflows;
 use muster_fleet::liveness;
 use muster_ports::clock::{Clock, ManualClock, Millis};
@@ -34,6 +34,8 @@ use super::robots::OFFLINE_AFTER;
 use crate::fake_runtime::{FakeRuntime, MEMORY, SLOTS};
 use crate::judge::history::{Standing, What};
 
+/// Pods at once, if no quota refuses them.
+const PODS: u32 = 8;
 /// What is led.
 const ROLE: &str = "engine";
 /// How long a lease holds, in milliseconds.
@@ -238,6 +240,7 @@ impl World {
             None => self.store.clone(),
         };
         self.fleet.forget_bridge();
+        self.cluster.forget_asker();
         self.underway.clear();
         let words = |error: WatchError| error.to_string();
         let clock: Arc<dyn Clock> = Arc::new(self.servers[number].clock.clone());
@@ -279,7 +282,12 @@ impl World {
                 ..QueueSettings::default()
             },
             reap: ReapSettings { succeeded: 600, failed: 300, keep_failed: 60, ..ReapSettings::default() },
-            pods: None,
+            pods: Some(Pods {
+                capacity: Capacity { slots: PODS, cpu_millis: None, memory: None },
+                url: String::new(),
+                namespace: None,
+                base_env: Vec::new(),
+            }),
             robots: Some(Robots::default()),
             processes: Capacity {
                 slots: u32::try_from(SLOTS).unwrap_or(u32::MAX),
@@ -296,7 +304,8 @@ impl World {
         };
         let machine: Arc<dyn Runtime> = Arc::new(self.servers[number].machine.clone());
         let fleet: Arc<dyn Runtime> = Arc::new(self.fleet.clone());
-        let runtime: Arc<dyn Runtime> = Arc::new(Runtimes::new(machine, None, Some(fleet)));
+        let pods: Arc<dyn Runtime> = Arc::new(self.cluster.clone());
+        let runtime: Arc<dyn Runtime> = Arc::new(Runtimes::new(machine, Some(pods), Some(fleet)));
         let files = Files::Inline(Keeper::new(runtime.clone(), self.blobs.clone()));
         let outside = Outside {
             store,

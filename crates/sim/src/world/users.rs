@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::World;
+use crate::fake_cluster::RARE;
 use crate::fake_runtime::{ALWAYS_FAILS, MEMORY};
 use crate::judge::history::{Request, What};
 
@@ -197,6 +198,12 @@ impl World {
         }
         if dice.once_in(5) {
             self.make_robotic(&mut spec);
+        } else if dice.once_in(5) {
+            spec["runtime"] = json!("pod");
+            spec["container"]["image"] = json!("i");
+            if dice.once_in(4) {
+                spec["pod"] = json!({"nodeSelector": {RARE: "yes"}});
+            }
         } else if dice.once_in(4) {
             spec["resources"]["memory"] = json!((dice.below(MEMORY) + 1).to_string());
         }
@@ -354,6 +361,7 @@ impl World {
         self.notice_fate()?;
         self.fate.revive();
         self.fleet.reconnect_all();
+        self.cluster.calm_down();
         self.calm_sinks().await?;
         self.resume_all().await?;
         self.recorder.note(What::Quiet);

@@ -1,0 +1,72 @@
+//! When a quota refuses a task, none of lower effective priority that needs the same gets in before it: no pod is started for an
+//! attempt that was chosen while a task of higher rank, which a quota had refused, waited for nothing else.
+
+use super::present::Present;
+use super::rank_order::{is_placeable, is_plain};
+use super::task::Task;
+use super::{Moment, PATIENCE, Statement};
+
+pub struct QuotaOrder;
+
+impl Statement for QuotaOrder {
+    fn read(&mut self, moment: &Moment<'_>, broken: &mut Vec<String>) {
+        let Some((_, task)) = moment.started().filter(|(_, task)| task.runtime() == "pod") else { return };
+        let present = moment.present;
+        let chosen = task.attempt_at - PATIENCE - present.late;
+        if task.gone || present.isolated_until >= chosen || !present.calm_for(present.at - chosen) {
+            return;
+        }
+        present.compared();
+        let rank = task.attempt_rank.max(present.effective_priority(task));
+        for waiting in present.open().filter(|it| is_refused(it) && it.queued_at < chosen) {
+            let waiting_rank = present.effective_priority(waiting);
+            if waiting_rank > rank && is_long_placeable(present, waiting, chosen) {
+                let (name, other) = (&task.metadata.name, &waiting.metadata.name);
+                broken.push(format!(
+                    "the pod of {name} (effective priority {rank}) got in while {other} ({waiting_rank}) was refused"
+                ));
+            }
+        }
+    }
+}
+
+/// A quota refused it, and it may run wherever others do.
+fn is_refused(task: &Task) -> bool {
+    let is_anywhere = task.spec.pod.as_object().is_none_or(serde_json::Map::is_empty);
+    task.runtime() == "pod" && task.state() == "QuotaBlocked" && is_anywhere && is_plain(task)
+}
+
+/// Nothing but the quota kept it back, from before the other was chosen until now.
+fn is_long_placeable(present: &Present, task: &Task, chosen: i64) -> bool {
+    is_placeable(present, task)
+        && present.subject_rests_since(task) < chosen
+        && !task.spec.policy.isolated
+        && present.names_exist_since(task).is_some_and(|since| since < chosen)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::judge::story::Story;
+
+    fn low_starts(refused_for: i64) -> Vec<String> {
+        let mut story = Story::new();
+        story.spec("high", json!({"runtime": "pod", "priority": 9}));
+        story.spec("low", json!({"runtime": "pod", "priority": 1}));
+        story.task("high", "Pending", 1).status("high", json!({"state": "QuotaBlocked"}));
+        story.wait(refused_for).task("low", "Pending", 1);
+        story.wait(1_000).started_at("low", 1, "cluster/c");
+        story.broken("quota_order")
+    }
+
+    #[test]
+    fn a_pod_that_was_chosen_before_the_refusal_was_known_is_as_promised() {
+        assert!(low_starts(50).is_empty());
+    }
+
+    #[test]
+    fn a_pod_that_gets_in_before_one_of_higher_rank_that_was_refused_is_found() {
+        assert_eq!(low_starts(500).len(), 1);
+    }
+}
