@@ -191,7 +191,8 @@ impl World {
             self.round().await?;
             let at = self.recorder.at();
             unwanted = unwanted || self.calm_managed(at - quiet).await?;
-            if unwanted && self.is_at_rest() && at - *rested.get_or_insert(at) >= SETTLING {
+            let is_at_rest = unwanted && self.managed().is_empty() && self.is_at_rest();
+            if is_at_rest && at - *rested.get_or_insert(at) >= SETTLING {
                 break;
             }
         }

@@ -132,7 +132,8 @@ impl Present {
         task.gone = commit.deleted;
         (task.queued_at, task.attempt_at) = (self.at, self.at);
         if let Some(before) = &before {
-            if before.is_queued() {
+            // With another rank it begins anew.
+            if before.is_queued() && before.spec.priority == task.spec.priority {
                 task.queued_at = before.queued_at;
             }
             let same = before.status.attempt == task.status.attempt
@@ -160,7 +161,9 @@ impl Present {
         } else {
             self.open.remove(&uid);
         }
-        let changed = before.as_ref().is_none_or(|before| before.state() != task.state() || task.gone);
+        let changed = before.as_ref().is_none_or(|before| {
+            before.state() != task.state() || before.spec.priority != task.spec.priority || task.gone
+        });
         let is_new_attempt = before.as_ref().is_none_or(|it| {
             it.status.attempt != task.status.attempt || it.status.prefetched != task.status.prefetched
         });

@@ -75,7 +75,7 @@ impl World {
         Ok(())
     }
 
-    fn managed(&self) -> Vec<ManagedResource> {
+    pub(super) fn managed(&self) -> Vec<ManagedResource> {
         let stored = self.store.snapshot(&key("clusters", "x").resource);
         stored.range(None, None).filter_map(|stored| serde_json::from_slice(stored.json()).ok()).collect()
     }
