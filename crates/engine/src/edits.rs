@@ -67,6 +67,11 @@ pub struct Edits {
     by_path: BTreeMap<Arc<str>, Edit>,
 }
 
+/// True if a task may have to wait until others have ended.
+pub fn is_bound(task: &Task) -> bool {
+    task.spec.subject.is_some() || task.spec.policy.isolated
+}
+
 impl Edits {
     /// No changes yet.
     pub fn new(store: Store, resource: ResourceName, held: Held) -> Self {
@@ -144,7 +149,7 @@ impl Edit {
     /// True if an attempt is made that the rules allow only because others ended: of a task about a subject, or an isolated one.
     pub fn starts_after_others(&self) -> bool {
         let starts = self.actions.iter().any(|action| matches!(action, Action::Start(_)));
-        starts && (self.task.spec.subject.is_some() || self.task.spec.policy.isolated)
+        starts && is_bound(&self.task)
     }
 
     /// The write, which holds only if nobody changed the task meanwhile.

@@ -455,14 +455,19 @@ impl Engine {
         let (changed, held) = edits.finish();
         self.held = held;
         let waits = changed.iter().flatten().any(Edit::starts_after_others);
-        let (planned, first): (Vec<_>, Vec<_>) =
-            changed.into_iter().partition(|edits| waits && edits.iter().any(|edit| edit.turn > 0));
-        let mut launches = Vec::new();
-        let mut failed = self.commit_all(first, now, &mut launches).await;
-        if failed.is_empty() {
-            failed = self.commit_all(planned, now, &mut launches).await;
-        } else {
-            for edit in planned.into_iter().flatten() {
+        // What ended alone, what ended together with the start of what follows it, and what only starts.
+        let mut waves = [Vec::new(), Vec::new(), Vec::new()];
+        for edits in changed {
+            let planned = edits.iter().filter(|edit| waits && edit.turn > 0).count();
+            waves[usize::from(planned > 0) + usize::from(planned == edits.len())].push(edits);
+        }
+        let (mut launches, mut failed) = (Vec::new(), BTreeSet::new());
+        for wave in waves {
+            if failed.is_empty() {
+                failed = self.commit_all(wave, now, &mut launches).await;
+                continue;
+            }
+            for edit in wave.into_iter().flatten() {
                 self.look_again(&edit.key.path);
                 failed.insert(edit.key.path);
             }

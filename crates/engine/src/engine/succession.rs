@@ -13,7 +13,7 @@ use muster_workflows::group_brief::{GroupBrief, group_name_of};
 use muster_workflows::succession::Succession;
 
 use super::Engine;
-use crate::edits::Edits;
+use crate::edits::{Edits, is_bound};
 use crate::workflows::edits::submit_member;
 
 impl Engine {
@@ -29,7 +29,8 @@ impl Engine {
         let path = Key::new(&self.tasks, &namespace, &succession.next).path;
         let Some(edit) = edits.edit(&path).filter(|edit| succession.leads_to(&edit.task)) else { return };
         let is_wanted = !edit.task.spec.cancel && edit.task.metadata.deletion_timestamp.is_none();
-        if is_wanted && submit_member(&mut edit.task, now).is_some() {
+        // One that waits for others by rule could start in this commit because of what another commit says.
+        if is_wanted && !is_bound(&edit.task) && submit_member(&mut edit.task, now).is_some() {
             edit.with = Some(former.clone());
             edit.mark();
             if let Some(view) = TaskView::of(&edit.task, path) {
