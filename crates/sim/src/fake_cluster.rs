@@ -97,15 +97,15 @@ impl FakeCluster {
     /// Others use the quota, nodes come and go. How often something was lost.
     pub fn break_something(&self, dice: &mut Dice) -> u32 {
         let mut inner = self.0.lock();
-        if dice.once_in(15) {
+        if dice.once_in(10) {
             inner.quota = usize::try_from(dice.below(MOST + 1)).unwrap_or(0);
         }
-        if dice.once_in(25) {
+        if dice.once_in(15) {
             inner.has_rare = !inner.has_rare;
         }
         let running: Vec<Handle> =
             inner.pods.iter().filter(|(_, pod)| pod.life == Life::Runs).map(|(it, _)| it.clone()).collect();
-        let lost = if dice.once_in(40) { dice.pick(&running).cloned() } else { None };
+        let lost = if dice.once_in(25) { dice.pick(&running).cloned() } else { None };
         let Some(handle) = lost else { return 0 };
         inner.end(&handle, None, lost_node());
         1

@@ -132,15 +132,15 @@ impl FakeFleet {
         for name in names {
             let Some(robot) = inner.robots.get_mut(&name) else { continue };
             let was_connected = robot.connected;
-            if was_connected && dice.once_in(80) {
+            if was_connected && dice.once_in(40) {
                 robot.connected = false;
                 faults += 1;
                 inner.recorder.note(What::Link(name.clone(), false));
-            } else if !was_connected && dice.once_in(20) {
+            } else if !was_connected && dice.once_in(12) {
                 robot.connected = true;
                 inner.recorder.note(What::Link(name.clone(), true));
                 inner.introduce(&name);
-            } else if dice.once_in(150) {
+            } else if dice.once_in(80) {
                 faults += 1;
                 let ended = robot.reboot();
                 robot.connected = true;

@@ -48,16 +48,16 @@ impl FakeSinks {
     pub fn break_something(&self, dice: &mut Dice) -> u32 {
         let mut state = self.0.state.lock();
         let mut faults = 0;
-        if dice.once_in(if state.down { 10 } else { 90 }) {
+        if dice.once_in(if state.down { 8 } else { 50 }) {
             state.down = !state.down;
             state.era += 1;
             faults += u32::from(state.down);
         }
-        if dice.once_in(60) {
+        if dice.once_in(35) {
             state.era += 1;
             faults += 1;
         }
-        if dice.once_in(if state.slow { 8 } else { 40 }) {
+        if dice.once_in(if state.slow { 6 } else { 25 }) {
             state.slow = !state.slow;
             faults += u32::from(state.slow);
         }

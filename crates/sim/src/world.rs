@@ -38,7 +38,7 @@ use servers::Server;
 use users::Users;
 
 /// Rounds in which users ask and things go wrong.
-const ROUNDS: u32 = 260;
+const ROUNDS: u32 = 110;
 /// Rounds after which a quiet world must be at rest.
 const MOST_QUIET_ROUNDS: u32 = 1_500;
 /// Milliseconds after which everything that is owed must have been told: no pause of a sink is longer.
@@ -214,6 +214,8 @@ impl World {
         self.lead().await?;
         self.step().await?;
         let pause = match self.dice.below(20) {
+            // Where nothing goes wrong, less happens in a time.
+            0..=9 if self.is_quiet => self.dice.below(12_000),
             0 => self.dice.below(45_000),
             1..=3 => self.dice.below(3_000),
             _ => self.dice.below(60),
@@ -285,35 +287,35 @@ impl World {
         self.faults += self.fleet.break_something(&mut self.dice);
         self.faults += self.cluster.break_something(&mut self.dice);
         self.faults += self.sinks.break_something(&mut self.dice);
-        if self.dice.once_in(40) {
+        if self.dice.once_in(25) {
             self.faults += 1;
             self.crash_one()?;
         }
-        if self.dice.once_in(60) {
+        if self.dice.once_in(30) {
             self.faults += 1;
             self.fate.kill_after(i64::try_from(self.dice.below(12)).unwrap_or(0));
         }
-        if self.dice.once_in(80) {
+        if self.dice.once_in(40) {
             self.faults += 1;
             self.fate.refuse(1 + i64::try_from(self.dice.below(4)).unwrap_or(0));
         }
-        if self.dice.once_in(120) {
+        if self.dice.once_in(60) {
             self.faults += 1;
             self.fate.set_full(true);
             self.full_until = Some(self.recorder.at() + i64::try_from(self.dice.below(8_000)).unwrap_or(0));
         }
-        if self.dice.once_in(100) {
+        if self.dice.once_in(50) {
             self.faults += 1;
             let until = self.clock.wall().0 + i64::try_from(self.dice.below(60_000)).unwrap_or(0);
             for server in &self.servers {
                 server.machine.cut_off_logs(Millis(until));
             }
         }
-        if self.dice.once_in(50) {
+        if self.dice.once_in(25) {
             self.faults += 1;
             self.pause_leader();
         }
-        if self.dice.once_in(60) {
+        if self.dice.once_in(30) {
             self.faults += 1;
             let by = i64::try_from(self.dice.below(400_000)).unwrap_or(0) - 100_000;
             self.recorder.look();
@@ -354,6 +356,7 @@ impl World {
             && self.fleet.is_idle()
             && self.cluster.is_idle()
             && self.all_ended()
+            && self.all_managed_went()
     }
 }
 

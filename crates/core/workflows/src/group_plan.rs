@@ -62,11 +62,14 @@ impl GroupPlan {
 pub fn plan_group(spec: &TaskGroupSpec, members: &mut Members, slice: u32) -> GroupPlan {
     if let Some(reason) = end_reason(spec, members) {
         let from = if let EndReason::Pipeline { broken, .. } = reason { broken + 1 } else { 0 };
+        // Members before the one that broke a pipeline go on, so that the group ends.
+        let mut submit = match reason {
+            EndReason::GroupCanceled => Vec::new(),
+            EndReason::Pipeline { .. } => choose_submitted(spec, members, slice),
+        };
+        submit.retain(|place| *place < from);
         let cancel = members.to_cancel(from, slice);
-        // Those before the one that was canceled go on; none after it waits any more.
-        let goes_on = cancel.is_empty() && reason != EndReason::GroupCanceled;
-        let submit = if goes_on { choose_submitted(spec, members, slice) } else { Vec::new() };
-        return GroupPlan { cancel, submit, reason: Some(reason), ..GroupPlan::default() };
+        return GroupPlan { submit, cancel, reason: Some(reason), ..GroupPlan::default() };
     }
     let submit = choose_submitted(spec, members, slice);
     let make = choose_made(spec, members, &submit, slice);

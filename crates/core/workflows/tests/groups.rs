@@ -211,6 +211,27 @@ fn members_before_a_canceled_one_go_on_and_those_between_end_when_one_of_them_fa
 }
 
 #[test]
+fn members_before_the_one_that_was_deleted_from_a_suspended_pipeline_go_on_when_it_is_resumed() {
+    play(
+        "group mode=pipeline tasks=4
+         look
+         > make 0! 1 2 3
+         suspend
+         state 0 Succeeded
+         gone 2
+         look
+         > cancel 3 (Canceled:m, when (pipelined) task:b was canceled.)
+         resume
+         look
+         > submit 1
+         state 1 Succeeded
+         look
+         stand
+         > Canceled: 2 of 4 succeeded, 2 canceled",
+    );
+}
+
+#[test]
 fn no_more_are_submitted_than_parallelism_allows() {
     play(
         "group tasks=1 count=5 parallelism=2

@@ -1,5 +1,5 @@
 //! What is made for an owner is made once: no member of a group, no group of a job, no run of a schedule and no task of an adapter
-//! comes again under its name after it went.
+//! comes again under its name after it went. A backfill may make the run of a time again.
 
 use std::collections::BTreeSet;
 
@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::history::What;
 use super::present::TASKS;
+use super::schedule_times::BACKFILL;
 use super::task::Metadata;
 use super::{Moment, Statement};
 
@@ -41,8 +42,7 @@ impl Statement for MadeOnce {
             return;
         }
         let Ok(Head { metadata }) = serde_json::from_str(commit.object.get()) else { return };
-        // A backfill makes runs of times that have passed, also of those whose run went.
-        if metadata.annotations.contains_key("muster.dev/backfill") {
+        if metadata.annotations.contains_key(BACKFILL) {
             return;
         }
         for owner in &metadata.owner_references {

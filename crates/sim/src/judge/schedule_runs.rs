@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::task::Task;
 use super::{Moment, Statement};
 
 const TRIGGERED_BY: &str = "muster.dev/triggered-by";
@@ -10,8 +11,8 @@ const TRIGGERED_BY: &str = "muster.dev/triggered-by";
 pub struct ScheduleRuns {
     /// Uids of runs that have not ended, by uid of the schedule.
     open: BTreeMap<String, BTreeSet<String>>,
-    /// Work that made a run, by uid of the schedule.
-    triggers: BTreeMap<String, BTreeSet<String>>,
+    /// How often work of a name made a run, by uid of the schedule.
+    triggers: BTreeMap<String, BTreeMap<String, usize>>,
 }
 
 impl Statement for ScheduleRuns {
@@ -42,10 +43,14 @@ impl Statement for ScheduleRuns {
             broken.push(format!("{name} was made while {other} of the same schedule had not ended"));
         }
         open.insert(uid.clone());
-        if let Some(work) = task.metadata.annotations.get(TRIGGERED_BY)
-            && !self.triggers.entry(owner.uid.clone()).or_default().insert(work.clone())
-        {
-            broken.push(format!("{name} was made again for the end of {work}"));
+        if let Some(work) = task.metadata.annotations.get(TRIGGERED_BY) {
+            let runs = self.triggers.entry(owner.uid.clone()).or_default().entry(work.clone()).or_default();
+            *runs += 1;
+            // A task may have had the name of another that was gone before.
+            let named = |it: &&Task| *work == format!("Task {}", it.metadata.name);
+            if *runs > moment.present.tasks.values().filter(named).count().max(1) {
+                broken.push(format!("{name} was made again for the end of {work}"));
+            }
         }
     }
 }

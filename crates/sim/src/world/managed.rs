@@ -93,7 +93,7 @@ impl World {
     /// Users make resources, change their specs and delete them.
     pub(super) async fn ask_managed(&mut self) -> Result<(), String> {
         let now = self.now().to_timestamp();
-        if self.managed.made < RESOURCES && self.dice.once_in(15) {
+        if self.managed.made < RESOURCES && self.dice.once_in(8) {
             let name = format!("c{}", self.dice.below(NAMES));
             if self.managed().iter().any(|resource| resource.metadata.name == name) {
                 return Ok(());
@@ -107,7 +107,7 @@ impl World {
             fold_conditions(&self.managed.rules, &mut resource, now);
             return self.write_managed(&resource).await;
         }
-        if !self.dice.once_in(50) {
+        if !self.dice.once_in(25) {
             return Ok(());
         }
         let resources = self.managed();
@@ -123,6 +123,10 @@ impl World {
         }
         fold_conditions(&self.managed.rules, &mut resource, now);
         self.write_managed(&resource).await
+    }
+
+    pub(super) fn all_managed_went(&self) -> bool {
+        self.managed().is_empty()
     }
 
     /// In a quiet world they become Ready. Then nobody wants them any more, and they go. True once that was asked for.
@@ -145,7 +149,7 @@ impl World {
     pub(super) async fn report_managed(&mut self) -> Result<(), String> {
         let well = self.is_quiet;
         let now = MicroTimestamp::from_microsecond(self.now().0 * 1000);
-        if well || self.dice.once_in(6) {
+        if well || self.dice.once_in(4) {
             for resource in self.managed() {
                 let Some(pulse) = &resource.status.pulse else { continue };
                 // A quiet outside answers each pulse once.

@@ -1,29 +1,43 @@
-//! Sinks of a seed: one is there from the beginning, another comes later; users suspend that one for a while.
+//! The sink of a seed: it is there from the beginning, or comes later and is then suspended for a while.
+//!
+//! There is one, because those who follow the same store are woken in no certain order.
 
 use muster_types::EventSink;
 use serde_json::{Value, json};
 
 use super::World;
 
-/// How the sink that comes later is called.
+/// How the sink is called that is there from the beginning, and the one that comes later.
+const FIRST: &str = "cds";
 const LATER: &str = "events";
 
 impl World {
     pub(super) async fn declare_sinks(&mut self) -> Result<(), String> {
-        let sink = self.object("EventSink", "cds", 0x5000, &json!({"amqp": {"url": "amqp://broker"}}));
+        if self.dice.once_in(2) {
+            return Ok(());
+        }
+        let spec = self.sink_spec();
+        let sink = self.object("EventSink", FIRST, 0x5000, &spec);
         self.create::<EventSink>("eventsinks", sink).await
     }
 
-    /// A second sink comes, is suspended and goes on.
+    fn sink_spec(&mut self) -> Value {
+        if self.dice.once_in(2) {
+            return json!({"amqp": {"url": "amqp://broker"}});
+        }
+        json!({"file": {"path": "events"}, "window": 1 + self.dice.below(8)})
+    }
+
+    /// A sink comes, is suspended and goes on.
     pub(super) async fn ask_sinks(&mut self) -> Result<(), String> {
-        if !self.dice.once_in(60) {
+        if !self.dice.once_in(25) {
             return Ok(());
         }
-        if self.all("eventsinks").len() > 1 {
+        if !self.all("eventsinks").is_empty() {
             let toggle = |it: &mut Value| it["spec"]["suspend"] = json!(it["spec"]["suspend"] != true);
             return self.patch::<EventSink>("eventsinks", LATER, toggle).await;
         }
-        let spec = json!({"file": {"path": "events"}, "window": 1 + self.dice.below(8)});
+        let spec = self.sink_spec();
         let sink = self.object("EventSink", LATER, 0x5001, &spec);
         self.create::<EventSink>("eventsinks", sink).await
     }

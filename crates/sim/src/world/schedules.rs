@@ -22,20 +22,20 @@ pub struct Planned {
 impl World {
     /// Users make schedules, suspend them, and ask for runs of the past.
     pub(super) async fn ask_schedules(&mut self) -> Result<(), String> {
-        if self.planned.schedules <= TIMED && self.dice.once_in(20) {
+        if self.planned.schedules <= TIMED && self.dice.once_in(10) {
             self.planned.schedules += 1;
             let number = self.planned.schedules;
             let spec = if number > TIMED { self.triggered_spec() } else { self.timed_spec() };
             let schedule = self.object("Schedule", &format!("p{number}"), 0x4000 + number, &spec);
             self.create::<Schedule>("schedules", schedule).await?;
         }
-        if self.dice.once_in(80) {
+        if self.dice.once_in(50) {
             let names = self.names("schedules");
             let Some(name) = self.dice.pick(&names).cloned() else { return Ok(()) };
             let toggle = |it: &mut Value| it["spec"]["suspend"] = json!(it["spec"]["suspend"] != true);
             self.patch::<Schedule>("schedules", &name, toggle).await?;
         }
-        if self.planned.backfills < BACKFILLS && self.dice.once_in(40) {
+        if self.planned.backfills < BACKFILLS && self.dice.once_in(20) {
             self.ask_backfill().await?;
         }
         Ok(())

@@ -366,9 +366,9 @@ impl Loops {
             if resources {
                 add(self.resources.step().await?);
             }
-            // Whatever the others committed wakes it.
-            if engine && store.revision() != seen {
-                due = self.engine.step().await?.into_iter().chain(due).min();
+            // What the others wrote wakes the engine.
+            if store.revision() > seen {
+                add(Some(Millis(0)));
             }
             Ok::<_, WatchError>(due)
         };

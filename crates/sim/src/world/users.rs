@@ -17,10 +17,10 @@ use crate::judge::history::{Request, What};
 /// Where everything is.
 const NAMESPACE: &str = "d";
 /// Tasks that users ask for in one seed.
-const TASKS: u64 = 60;
+const TASKS: u64 = 40;
 /// Applications that tasks are about.
 const SUBJECTS: u64 = 4;
-const GROUPS: u64 = 5;
+const GROUPS: u64 = 4;
 const JOBS: u64 = 2;
 
 /// How much was asked for.
@@ -131,18 +131,18 @@ impl World {
                 self.create::<Task>("tasks", task).await?;
             }
         }
-        if self.dice.once_in(100) {
+        if self.dice.once_in(50) {
             let late = self.object("Application", &format!("a{SUBJECTS}"), 0x100 + SUBJECTS, &json!({}));
             self.create::<Object<ApplicationSpec>>("applications", late).await?;
         }
-        if self.users.groups < GROUPS && self.dice.once_in(25) {
+        if self.users.groups < GROUPS && self.dice.once_in(12) {
             self.users.groups += 1;
             let spec = self.group_spec();
             let number = self.users.groups;
             let group = self.object("TaskGroup", &format!("g{number}"), 0x2000 + number, &spec);
             self.create::<TaskGroup>("taskgroups", group).await?;
         }
-        if self.users.jobs < JOBS && self.dice.once_in(50) {
+        if self.users.jobs < JOBS && self.dice.once_in(25) {
             self.users.jobs += 1;
             let spec = self.job_spec();
             let number = self.users.jobs;
@@ -278,7 +278,7 @@ impl World {
 
     /// Tasks are canceled, deleted and changed, groups and jobs canceled and suspended, schedules suspended.
     async fn change_minds(&mut self) -> Result<(), String> {
-        if self.dice.once_in(8) {
+        if self.dice.once_in(5) {
             let names = self.names("tasks");
             let Some(name) = self.dice.pick(&names).cloned() else { return Ok(()) };
             match self.dice.below(6) {
@@ -296,7 +296,7 @@ impl World {
                 }
             }
         }
-        if self.dice.once_in(40) {
+        if self.dice.once_in(20) {
             let names = self.names("taskgroups");
             let Some(name) = self.dice.pick(&names).cloned() else { return Ok(()) };
             let word = if self.dice.once_in(3) { "cancel" } else { "suspend" };
@@ -306,7 +306,7 @@ impl World {
             };
             self.patch::<TaskGroup>("taskgroups", &name, toggle).await?;
         }
-        if self.dice.once_in(60) {
+        if self.dice.once_in(30) {
             let names = self.names("jobs");
             let Some(name) = self.dice.pick(&names).cloned() else { return Ok(()) };
             let word = if self.dice.once_in(4) { "cancel" } else { "suspend" };
