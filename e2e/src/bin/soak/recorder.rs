@@ -10,12 +10,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
 use muster_sim::judge::history::{Entry, Program, What};
 use parking_lot::Mutex;
 use rustix::event::epoll;
+
+/// Between two looks at how late this machine is.
+const PULSE: Duration = Duration::from_millis(5);
+/// How long it counts that the machine was late, in milliseconds.
+const REMEMBERED: i64 = 500;
 
 /// How long nothing may happen before the recorder looks whether it is to end, in nanoseconds.
 const LOOK: i64 = 100_000_000;
@@ -28,6 +33,8 @@ struct Shared {
     began: Instant,
     inner: Mutex<Inner>,
     ends: AtomicBool,
+    /// When the machine was late last, and by how much, both in milliseconds.
+    lag: Mutex<(i64, i64)>,
 }
 
 struct Inner {
@@ -66,11 +73,10 @@ impl Recorder {
             wall_lead: 0,
             troubles: Vec::new(),
         };
-        let recorder = Self(Arc::new(Shared {
-            began: Instant::now(),
-            inner: Mutex::new(inner),
-            ends: AtomicBool::new(false),
-        }));
+        let (ends, lag) = (AtomicBool::new(false), Mutex::new((0, 0)));
+        let recorder = Self(Arc::new(Shared { began: Instant::now(), inner: Mutex::new(inner), ends, lag }));
+        let pulse = recorder.clone();
+        std::thread::spawn(move || pulse.0.feel_pulse());
         let own = recorder.clone();
         let thread = std::thread::spawn(move || {
             while !own.0.ends.load(Ordering::Relaxed) {
@@ -142,6 +148,24 @@ impl Shared {
     fn look(&self) {
         self.inner.lock().look(self);
     }
+
+    /// Notices how much later than it should somebody runs on this machine who only sleeps.
+    fn feel_pulse(&self) {
+        while !self.ends.load(Ordering::Relaxed) {
+            let began = Instant::now();
+            std::thread::sleep(PULSE);
+            let late = i64::try_from(began.elapsed().saturating_sub(PULSE).as_millis()).unwrap_or(i64::MAX);
+            let (now, mut lag) = (self.now(), self.lag.lock());
+            if late >= lag.1 || now - lag.0 > REMEMBERED {
+                *lag = (now, late);
+            }
+        }
+    }
+
+    /// By how much the machine was late within the last moment.
+    fn lag(&self) -> i64 {
+        self.lag.lock().1
+    }
 }
 
 impl Inner {
@@ -183,7 +207,7 @@ impl Inner {
         {
             match self.program_of(&line) {
                 Some((program, late)) => {
-                    self.push(shared, What::Started(program.clone()), late);
+                    self.push(shared, What::Started(program.clone()), late + shared.lag());
                     it.program = Some(program);
                     // One that was killed meanwhile hears nothing.
                     drop(it.stream.write_all(b"go\n"));

@@ -32,7 +32,7 @@ const SELDOM: Duration = Duration::from_secs(15);
 /// After the last fault, schedules have this long to make what is due before they are suspended.
 const CATCHES_UP: u64 = 25_000;
 /// How long all that was asked for may take to end when nothing goes wrong any more.
-const COMES_TO_REST: Duration = Duration::from_mins(4);
+const COMES_TO_REST: Duration = Duration::from_mins(2);
 /// How long messages may take after that.
 const TOLD: Duration = Duration::from_mins(1);
 

@@ -53,7 +53,7 @@ impl Specs {
         if !dice.once_in(3) {
             spec["subject"] = json!({"kind": "Application", "name": format!("a{}", dice.below(SUBJECTS))});
         }
-        if dice.once_in(40) {
+        if dice.once_in(90) {
             spec["policy"]["isolated"] = json!(true);
         }
         if dice.once_in(4) {
