@@ -15,8 +15,7 @@ impl Statement for DependencyOrder {
             present.compared();
         }
         for other in present.open().filter(|other| present.depends(task, other)) {
-            // It may have come back to the queue since, or have been submitted later.
-            let was_there = other.queued_at.min(other.attempt_at) + PATIENCE < task.attempt_at;
+            let was_there = other.submitted_at + PATIENCE < task.attempt_at;
             if was_there && !task.gone {
                 broken.push(format!(
                     "{} was started while {} was {}, on which it depends",

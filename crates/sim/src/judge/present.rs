@@ -130,8 +130,11 @@ impl Present {
         let mut task: Task = serde_json::from_str(commit.object.get()).unwrap_or_default();
         let before = self.tasks.remove(&task.metadata.uid);
         task.gone = commit.deleted;
-        (task.queued_at, task.attempt_at) = (self.at, self.at);
+        (task.submitted_at, task.queued_at, task.attempt_at) = (self.at, self.at, self.at);
         if let Some(before) = &before {
+            if before.is_submitted() {
+                task.submitted_at = before.submitted_at;
+            }
             // With another rank it begins anew.
             if before.is_queued() && before.spec.priority == task.spec.priority {
                 task.queued_at = before.queued_at;

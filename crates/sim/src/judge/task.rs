@@ -14,6 +14,9 @@ pub struct Task {
     /// When it came to the queue, or back to it, by the steady clock.
     #[serde(skip)]
     pub queued_at: i64,
+    /// When it was submitted.
+    #[serde(skip)]
+    pub submitted_at: i64,
     /// When its attempt was committed.
     #[serde(skip)]
     pub attempt_at: i64,
