@@ -127,17 +127,17 @@ impl<'a> Telling<'a> {
         let name = format!("relay/{}", self.worker.uid);
         let now = self.worker.outside.clock.now();
         let lease = Lease::acquire(store, &name, &settings.holder, settings.lease, now).await?;
+        let kept = Cursor::read(store, &self.worker.uid);
+        // A new sink begins with what comes after it, which is written down before anything else of it.
+        self.cursor = kept.unwrap_or(Cursor { upto: self.seen.revision.0, ..Cursor::default() });
+        if kept.is_none() {
+            self.cursor.write(store, &self.worker.uid, lease.guard()).await?;
+        }
         let sinks = &self.worker.outside.sinks;
         let (journal, publisher) = (sinks.journal(&self.seen.sink)?, sinks.publisher(&self.seen.sink)?);
-        let kept = Cursor::read(store, &self.worker.uid);
-        // A new sink begins with what comes after it.
-        self.cursor = kept.unwrap_or(Cursor { upto: self.seen.revision.0, ..Cursor::default() });
         // What was seen of a cluster has its place in the store; a journal outside holds versions of the cluster then.
         if let Some(journal) = journal.as_ref().filter(|_| !self.is_of_cluster()) {
             self.cursor.upto = self.read_journal(&**journal, self.cursor.upto).await?;
-        }
-        if kept.is_none() {
-            self.cursor.write(store, &self.worker.uid, lease.guard()).await?;
         }
         self.journaled = self.cursor.upto;
         let renew_at = Millis(now.0 + i64::try_from(settings.lease.as_millis() / 3).unwrap_or(i64::MAX));

@@ -143,7 +143,10 @@ impl Worker {
                     if let Some(jobs) = self.jobs() {
                         standing.watching(&jobs, now);
                     }
-                    standing.write(&self.outside.store, now).await;
+                    // Where a new sink begins is written down first: its own revision says it until then.
+                    if Cursor::read(&self.outside.store, &self.uid).is_some() {
+                        standing.write(&self.outside.store, now).await;
+                    }
                     self.pause(&seen.sink, pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }

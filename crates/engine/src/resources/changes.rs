@@ -7,7 +7,7 @@ use muster_types::{JsonText, ManagedResource, Task};
 use muster_workflows::derived_uid::derived_uid;
 
 use crate::workflows::edits::{cancel, deletion};
-use crate::writes::put;
+use crate::writes::{must_stay, put};
 
 /// A resource as it is to be; one that was let go and that nobody else keeps is deleted.
 pub fn write_resource(key: Key, stored: &Stored, resource: ManagedResource, release: bool) -> Option<Write> {
@@ -37,13 +37,16 @@ pub fn cancel_task(store: &Store, key: &Key, now: Millis) -> Vec<Write> {
     batch.map(|batch| batch.writes).unwrap_or_default()
 }
 
-/// An old task of an adapter; a task of the same name that somebody else made is left alone.
+/// An old task of an adapter; a task of the same name that somebody else made is left alone, and one that is not told or kept yet goes
+/// the next time.
 pub fn forget_task(store: &Store, key: &Key, owner: &str, now: Millis) -> Vec<Write> {
-    let is_ours = || {
-        let task: Task = Task::from_json(store.get(key)?.json()).ok()?;
-        task.metadata.owner_references.iter().find(|reference| reference.uid == owner).map(drop)
+    let may_go = || {
+        let stored = store.get(key)?;
+        let task = Task::from_json(stored.json()).ok()?;
+        let is_ours = task.metadata.owner_references.iter().any(|reference| reference.uid == owner);
+        Some(is_ours && !must_stay(store, stored.revision, &task.metadata.uid))
     };
-    if is_ours().is_none() {
+    if may_go() != Some(true) {
         return Vec::new();
     }
     deletion::<TaskSpec>(store, key, now).map(|batch| batch.writes).unwrap_or_default()

@@ -11,6 +11,9 @@ use super::{Moment, PATIENCE, Statement};
 /// Where sinks are kept.
 pub const SINKS: &str = "eventsinks.muster.dev";
 
+/// What happened this long before the end of a history, in milliseconds, may not be told yet.
+const SOON: i64 = 60_000;
+
 /// What a message says of a task, in the order in which it can be said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
@@ -90,7 +93,8 @@ impl Statement for Messages {
                 let nothing = Vec::new();
                 let heard = self.heard.get(&(sink.clone(), uid.clone())).unwrap_or(&nothing);
                 let task = &present.tasks[uid];
-                if self.is_missing(task, heard, speaks_cds) {
+                let is_new = task.unwanted_at.is_some_and(|at| present.at - at < SOON);
+                if !is_new && self.is_missing(task, heard, speaks_cds) {
                     let (name, state) = (&task.metadata.name, task.state());
                     let gone = if task.gone { " and gone" } else { "" };
                     broken.push(format!("sink {sink} heard {heard:?} of {name}, which is {state}{gone}"));
