@@ -11,8 +11,8 @@ use super::{Moment, PATIENCE, Statement};
 /// Where sinks are kept.
 pub const SINKS: &str = "eventsinks.muster.dev";
 
-/// What happened this long before the end of a history, in milliseconds, may not be told yet.
-const SOON: i64 = 60_000;
+/// Whatever happened so long ago was told, if the sink takes messages; in milliseconds.
+const SOON: i64 = 45_000;
 
 /// What a message says of a task, in the order in which it can be said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +52,8 @@ pub struct Messages {
     /// Messages that told of what was not committed then, and when they came.
     early: VecDeque<(i64, Delivery)>,
     submitted: BTreeSet<String>,
+    /// When tasks went.
+    gone: BTreeMap<String, i64>,
     ran: BTreeSet<String>,
 }
 
@@ -73,6 +75,9 @@ impl Statement for Messages {
             _ => {}
         }
         self.check_early(moment.present, broken);
+        if let Some(task) = moment.task.filter(|task| task.gone) {
+            self.gone.insert(task.metadata.uid.clone(), moment.present.at);
+        }
         let Some(task) = moment.task.filter(|task| !task.gone) else { return };
         if task.is_submitted() {
             self.submitted.insert(task.metadata.uid.clone());
@@ -93,8 +98,8 @@ impl Statement for Messages {
                 let nothing = Vec::new();
                 let heard = self.heard.get(&(sink.clone(), uid.clone())).unwrap_or(&nothing);
                 let task = &present.tasks[uid];
-                let is_new = task.unwanted_at.is_some_and(|at| present.at - at < SOON);
-                if !is_new && self.is_missing(task, heard, speaks_cds) {
+                let is_fresh = self.gone.get(uid).is_some_and(|at| present.at - at < SOON);
+                if !is_fresh && self.is_missing(task, heard, speaks_cds) {
                     let (name, state) = (&task.metadata.name, task.state());
                     let gone = if task.gone { " and gone" } else { "" };
                     broken.push(format!("sink {sink} heard {heard:?} of {name}, which is {state}{gone}"));
