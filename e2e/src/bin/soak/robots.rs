@@ -42,7 +42,7 @@ impl Robots {
         let robots =
             Self { all: (0..ROBOTS).map(start).collect(), doors: doors.to_vec(), recorder: recorder.clone() };
         for (name, _) in &robots.all {
-            robots.wait_for(name);
+            robots.wait_for(name, Duration::ZERO);
         }
         robots
     }
@@ -62,12 +62,12 @@ impl Robots {
         std::thread::sleep(Duration::from_millis(dice.below(away)));
         agent.restart();
         let name = name.clone();
-        self.wait_for(&name);
+        self.wait_for(&name, SETTLES);
         self.recorder.note(What::Link(name, true));
     }
 
-    /// Waits until a server says that a robot is connected.
-    fn wait_for(&self, name: &str) {
+    /// Waits until a server says that a robot is connected, and does not say it of the agent before.
+    fn wait_for(&self, name: &str, settles: Duration) {
         let began = Instant::now();
         while began.elapsed() < BACK {
             std::thread::sleep(Duration::from_millis(200));
@@ -81,7 +81,7 @@ impl Robots {
                     connected && robot["status"]["phase"] == "Online"
                 })
             };
-            if began.elapsed() > SETTLES && self.doors.iter().any(is_back) {
+            if began.elapsed() > settles && self.doors.iter().any(is_back) {
                 return;
             }
         }

@@ -36,6 +36,10 @@ const COMES_TO_REST: Duration = Duration::from_mins(2);
 /// How long messages may take after that.
 const TOLD: Duration = Duration::from_mins(1);
 
+/// Tasks that are open at once: a queue from which there is a choice, and one that ends soon.
+const MANY_OPEN: usize = 60;
+const FEW_OPEN: usize = 20;
+
 /// What became of a soak.
 pub struct Soaked {
     /// Everything that happened, in order.
@@ -99,6 +103,7 @@ impl Soak {
             recorder: recorder.clone(),
             census: census.clone(),
             count: asked.clone(),
+            most_open: if wanted.is_calm { FEW_OPEN } else { MANY_OPEN },
         };
         users.prepare()?;
         let url = format!("http://127.0.0.1:{}/", sink::start(&recorder)?);

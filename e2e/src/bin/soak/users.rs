@@ -14,8 +14,6 @@ use crate::recorder::Recorder;
 use crate::specs::{KINDS, SUBJECTS, Specs};
 use crate::watches::API;
 
-/// Tasks that are open at once; users ask for no more while there are as many.
-const MOST_OPEN: usize = 60;
 /// Tasks that users hold back at once.
 const MOST_HELD: usize = 15;
 const MOST_GROUPS: usize = 4;
@@ -31,6 +29,8 @@ pub struct Users {
     pub recorder: Recorder,
     pub census: Census,
     pub count: Counted,
+    /// Tasks that are open at once; users ask for no more while there are as many.
+    pub most_open: usize,
 }
 
 /// What users asked for.
@@ -76,7 +76,7 @@ impl Users {
     }
 
     fn ask(&mut self, number: u64) {
-        if self.census.open("tasks") < MOST_OPEN {
+        if self.census.open("tasks") < self.most_open {
             for copy in 0..=self.specs.dice.below(2) {
                 let mut spec = self.specs.task();
                 if self.census.names("tasks", |it| it.is_suspended && !it.is_over()).len() >= MOST_HELD {
