@@ -15,7 +15,7 @@ impl Statement for DependencyOrder {
             present.compared();
         }
         for other in present.open().filter(|other| present.depends(task, other)) {
-            let was_there = other.submitted_at + PATIENCE < task.attempt_at;
+            let was_there = other.submitted_at + PATIENCE < task.attempt_at - task.attempt_late;
             if was_there && !task.gone {
                 broken.push(format!(
                     "{} was started while {} was {}, on which it depends",
@@ -46,6 +46,13 @@ mod tests {
     fn a_task_after_what_it_depends_on_is_as_promised() {
         let mut story = two_kinds();
         story.task("first", "Succeeded", 1).wait(200).task("last", "Pending", 1).started("last", 1);
+        assert!(story.broken("dependency_order").is_empty());
+    }
+
+    #[test]
+    fn a_task_that_was_decided_on_before_its_dependency_came_is_as_promised() {
+        let mut story = two_kinds();
+        story.wait(200).late(150).task("last", "Pending", 1).started("last", 1);
         assert!(story.broken("dependency_order").is_empty());
     }
 

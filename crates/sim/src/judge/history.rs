@@ -13,7 +13,8 @@ pub struct Entry {
     pub at: i64,
     /// What clocks on the wall showed then, in milliseconds since 1970.
     pub wall: i64,
-    /// How long before that it happened at most, where it could only be noted later, in milliseconds.
+    /// How long before that it happened at most, where it could only be noted later, in milliseconds. A commit was decided so long
+    /// before.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub late: i64,
     /// What happened.

@@ -64,7 +64,7 @@ impl PreemptsWhenItMay {
         });
         let waits = self.blocked.get(&first.metadata.uid).is_some_and(|since| *since < long_ago)
             && present.subject_rests_since(first) < long_ago;
-        if !is_alone || !waits || !is_simple(first) || !is_placeable(present, first) {
+        if !is_alone || !waits || !is_simple(first) || !is_placeable(present, first, LONG) {
             return None;
         }
         let right = right_to_preempt(present, first, long_ago)?;

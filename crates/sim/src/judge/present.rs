@@ -130,13 +130,14 @@ impl Present {
         let mut task: Task = serde_json::from_str(commit.object.get()).unwrap_or_default();
         let before = self.tasks.remove(&task.metadata.uid);
         task.gone = commit.deleted;
-        (task.submitted_at, task.queued_at, task.attempt_at) = (self.at, self.at, self.at);
+        (task.submitted_at, task.queued_at) = (self.at, self.at);
+        (task.attempt_at, task.ranked_at) = (self.at, self.at);
+        task.attempt_late = self.late;
         if let Some(before) = &before {
             if before.is_submitted() {
                 task.submitted_at = before.submitted_at;
             }
-            // With another rank it begins anew.
-            if before.is_queued() && before.spec.priority == task.spec.priority {
+            if before.is_queued() {
                 task.queued_at = before.queued_at;
             }
             let same = before.status.attempt == task.status.attempt
@@ -144,6 +145,10 @@ impl Present {
             // One that waited at its executor was chosen when it was handed over.
             if same || before.status.prefetched && task.status.attempt == 1 {
                 (task.attempt_at, task.attempt_rank) = (before.attempt_at, before.attempt_rank);
+                task.attempt_late = before.attempt_late;
+            }
+            if before.spec.priority == task.spec.priority {
+                task.ranked_at = before.ranked_at;
             }
             task.unwanted_at = before.unwanted_at;
         }
@@ -164,6 +169,7 @@ impl Present {
         } else {
             self.open.remove(&uid);
         }
+        // A priority counts for whatever the task waits for.
         let changed = before.as_ref().is_none_or(|before| {
             before.state() != task.state() || before.spec.priority != task.spec.priority || task.gone
         });

@@ -17,8 +17,7 @@ impl Statement for RankOrder {
         // A pod starts long after it was asked for.
         let Some((_, task)) = moment.started().filter(|(_, task)| task.runtime() != "pod") else { return };
         let present = moment.present;
-        // A start that was noted late is judged by when it happened.
-        let patience = PATIENCE + present.late;
+        let patience = patience(present, task);
         if !present.calm_for(patience) || present.isolated_until + patience >= present.at || task.gone {
             return;
         }
@@ -26,7 +25,7 @@ impl Statement for RankOrder {
         let rank = task.attempt_rank.max(present.effective_priority(task));
         for waiting in present.open().filter(|waiting| fits_instead(present, waiting, task)) {
             let waiting_rank = present.effective_priority(waiting);
-            if waiting_rank > rank && is_placeable(present, waiting) {
+            if waiting_rank > rank && is_placeable(present, waiting, patience) {
                 broken.push(format!(
                     "{} (effective priority {rank}) was started while {} ({waiting_rank}) was {} for {} ms",
                     task.metadata.name,
@@ -67,9 +66,13 @@ pub fn is_plain(task: &Task) -> bool {
     task.spec.affinity.is_none() && task.spec.constraints.is_empty()
 }
 
+/// A start that was noted late is judged by when it happened, and a commit that took long by when it was decided.
+fn patience(present: &Present, started: &Task) -> i64 {
+    PATIENCE + present.late + started.attempt_late
+}
+
 /// Nothing but room and order kept it back, for long enough.
-pub fn is_placeable(present: &Present, task: &Task) -> bool {
-    let patience = PATIENCE + present.late;
+pub fn is_placeable(present: &Present, task: &Task, patience: i64) -> bool {
     let long_ago = present.at - patience;
     // A server that was started after the clock jumped has another idea of when a rest is over.
     let rested = task.status.rest_until.is_none()
@@ -89,6 +92,7 @@ pub fn is_placeable(present: &Present, task: &Task) -> bool {
         && !task.status.prefetched
         && !task.is_unwanted()
         && task.queued_at < long_ago
+        && task.ranked_at < long_ago
         && present.subject_rests_since(task) < long_ago
         && rested
         && isolated_fits
@@ -135,6 +139,14 @@ mod tests {
     #[test]
     fn a_start_while_a_higher_priority_waits_for_too_long_is_found() {
         assert_eq!(low_and_high(&json!({})).wait(200).started("low", 1).broken("rank_order").len(), 1);
+    }
+
+    #[test]
+    fn a_priority_that_was_raised_just_before_is_no_hindrance_yet() {
+        let mut story = low_and_high(&json!({}));
+        story.spec("high", json!({"priority": 0})).wait(200).spec("high", json!({"priority": 9}));
+        assert!(story.wait(50).started("low", 1).broken("rank_order").is_empty());
+        assert_eq!(story.wait(100).started("low", 2).broken("rank_order").len(), 1);
     }
 
     #[test]

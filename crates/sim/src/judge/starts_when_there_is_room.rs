@@ -40,7 +40,7 @@ impl Statement for StartsWhenThereIsRoom {
             is_simple(task)
                 && task.queued_at < long_ago
                 && present.subject_rests_since(task) < long_ago
-                && is_placeable(present, task)
+                && is_placeable(present, task, SOON)
                 && present.names_exist_since(task).is_some_and(|since| since < long_ago)
         });
         if let Some(task) = in_vain {

@@ -20,6 +20,12 @@ pub struct Task {
     /// When its attempt was committed.
     #[serde(skip)]
     pub attempt_at: i64,
+    /// How long before that it was decided at most.
+    #[serde(skip)]
+    pub attempt_late: i64,
+    /// When its own priority was last changed.
+    #[serde(skip)]
+    pub ranked_at: i64,
     /// The highest effective priority it had when its attempt was committed.
     #[serde(skip)]
     pub attempt_rank: i64,

@@ -18,6 +18,7 @@ mod sink;
 mod small_disk;
 mod soak;
 mod specs;
+mod store_probe;
 mod users;
 mod wall_clock;
 mod watches;

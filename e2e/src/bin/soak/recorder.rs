@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -16,6 +16,8 @@ use anyhow::Context as _;
 use muster_sim::judge::history::{Entry, Program, What};
 use parking_lot::Mutex;
 use rustix::event::epoll;
+
+use crate::store_probe::StoreProbe;
 
 /// Between two looks at how late this machine is.
 const PULSE: Duration = Duration::from_millis(5);
@@ -35,6 +37,8 @@ struct Shared {
     ends: AtomicBool,
     /// When the machine was late last, and by how much, both in milliseconds.
     lag: Mutex<(i64, i64)>,
+    /// How long a commit takes.
+    store: OnceLock<StoreProbe>,
 }
 
 struct Inner {
@@ -74,7 +78,13 @@ impl Recorder {
             troubles: Vec::new(),
         };
         let (ends, lag) = (AtomicBool::new(false), Mutex::new((0, 0)));
-        let recorder = Self(Arc::new(Shared { began: Instant::now(), inner: Mutex::new(inner), ends, lag }));
+        let recorder = Self(Arc::new(Shared {
+            began: Instant::now(),
+            inner: Mutex::new(inner),
+            ends,
+            lag,
+            store: OnceLock::new(),
+        }));
         let pulse = recorder.clone();
         std::thread::spawn(move || pulse.0.feel_pulse());
         let own = recorder.clone();
@@ -88,6 +98,12 @@ impl Recorder {
             }
         });
         Ok((recorder, thread))
+    }
+
+    /// From here on, a commit was decided as long before it was seen as this says.
+    pub fn measure_by(&self, store: StoreProbe) {
+        // There is one.
+        drop(self.0.store.set(store));
     }
 
     /// What runs below a directory runs at this place.
@@ -113,7 +129,8 @@ impl Recorder {
         let mut inner = self.0.inner.lock();
         inner.look(&self.0);
         let what = make(&mut inner);
-        inner.push(&self.0, what, 0);
+        let store = self.0.store.get().filter(|_| matches!(what, What::Change(_)));
+        inner.push(&self.0, what, store.map_or(0, StoreProbe::lag));
     }
 
     /// The history cannot be trusted, and why.

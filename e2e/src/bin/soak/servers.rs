@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use muster_e2e::brokers::{Mosquitto, free_port};
@@ -19,6 +20,8 @@ use crate::specs::MEMORY;
 use crate::wall_clock::WallClock;
 use crate::watches::Door;
 
+/// A server that stood still knows after this whether it leads.
+const SETTLES: Duration = Duration::from_secs(2);
 /// Programs at once on the machine of a server.
 const SLOTS: u64 = 5;
 /// Short times, so that it happens within a soak that tasks are preempted, let go, and robots lost.
@@ -69,6 +72,8 @@ pub struct Replica {
     /// It leads, as far as it said.
     says_so: bool,
     is_up: bool,
+    /// It went on a moment ago, and may not know yet that it leads no longer.
+    settles_until: Option<Instant>,
 }
 
 impl Servers {
@@ -147,6 +152,9 @@ impl Servers {
     pub fn look(&mut self) {
         for replica in &mut self.all {
             replica.look(self.store);
+            if !replica.is_up || replica.settles_until.is_some_and(|until| Instant::now() < until) {
+                continue;
+            }
             if replica.says_so && !replica.leads {
                 self.recorder.note(What::Server(replica.name.clone(), Standing::Leads));
             } else if !replica.says_so && replica.leads {
@@ -194,6 +202,7 @@ impl Servers {
         let replica = &mut self.all[number];
         replica.server.signal(Signal::CONT);
         replica.is_up = true;
+        replica.settles_until = (self.store == StoreKind::Postgres).then(|| Instant::now() + SETTLES);
     }
 
     /// Kills the process that runs the programs of one, or the one above that. False if there is none.
@@ -229,7 +238,15 @@ impl Replica {
         let server = Server::start_program_with(program, flags, environment);
         recorder.name_place(&server.data(), &format!("server/{name}"));
         let log = Tail { path: server.log(), read: 0, rest: String::new() };
-        Self { name: name.to_owned(), server, log, leads: false, says_so: false, is_up: true }
+        Self {
+            name: name.to_owned(),
+            server,
+            log,
+            leads: false,
+            says_so: false,
+            is_up: true,
+            settles_until: None,
+        }
     }
 
     fn look(&mut self, store: StoreKind) {

@@ -23,6 +23,7 @@ use crate::servers::Servers;
 use crate::sink;
 use crate::small_disk;
 use crate::specs::Specs;
+use crate::store_probe::{self, StoreProbe};
 use crate::users::{Counted, Users};
 use crate::wall_clock::WallClock;
 use crate::watches::{API, Watches};
@@ -106,6 +107,8 @@ impl Soak {
             most_open: if wanted.is_calm { FEW_OPEN } else { MANY_OPEN },
         };
         users.prepare()?;
+        users.demand("applications", "Application", store_probe::NAME, &json!({}))?;
+        recorder.measure_by(StoreProbe::start(&https));
         let url = format!("http://127.0.0.1:{}/", sink::start(&recorder)?);
         users.demand(
             "eventsinks",
