@@ -80,7 +80,9 @@ impl Statement for ScheduleTimes {
             let nothing = BTreeSet::new();
             let made = self.made.get(uid).unwrap_or(&nothing);
             let expected = times.between(times.created, upto - MINUTE);
-            expected.iter().for_each(|_| present.compared());
+            for _ in &expected {
+                present.compared();
+            }
             let lost: Vec<_> = expected.iter().filter(|time| !made.contains(time)).collect();
             if let Some(first) = lost.first() {
                 broken.push(format!(

@@ -97,13 +97,15 @@ impl ServerFaults {
                 self.pass(away, false);
                 self.servers.resume(number);
             }
-            6..=8 => {
-                if self.servers.kill_shepherd(number, &mut self.dice) {
-                    self.tally.add("shepherd killed");
-                }
-            }
+            6..=8 => self.kill_shepherd(number),
             _ if self.store == StoreKind::Sqlite => self.fill_disk(number),
-            _ => {}
+            _ => self.kill_shepherd(number),
+        }
+    }
+
+    fn kill_shepherd(&mut self, number: usize) {
+        if self.servers.kill_shepherd(number, &mut self.dice) {
+            self.tally.add("shepherd killed");
         }
     }
 

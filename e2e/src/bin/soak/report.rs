@@ -97,5 +97,6 @@ fn kind(what: &What) -> &'static str {
 }
 
 fn list<'a, N: std::fmt::Display + 'a>(counts: impl Iterator<Item = (&'a &'a str, &'a N)>) -> String {
-    counts.map(|(name, count)| format!("\n  {count:>8} {name}")).collect()
+    let lines: Vec<String> = counts.map(|(name, count)| format!("\n  {count:>8} {name}")).collect();
+    lines.concat()
 }

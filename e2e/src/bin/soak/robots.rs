@@ -32,7 +32,7 @@ impl Robots {
         let url = format!("mqtt://127.0.0.1:{port}");
         let start = |number: u64| {
             let name = format!("r{number}");
-            let zone = if number % 2 == 0 { "zone=even" } else { "zone=odd" };
+            let zone = if number.is_multiple_of(2) { "zone=even" } else { "zone=odd" };
             let work_dir = dir.join(&name);
             recorder.name_place(&work_dir, &format!("robot/{name}"));
             let agent =

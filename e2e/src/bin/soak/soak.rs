@@ -82,7 +82,7 @@ struct Soak {
 /// Whether things go wrong still.
 enum Stage {
     Asking { servers: JoinHandle<ServerFaults>, outside: JoinHandle<OutsideFaults>, users: JoinHandle<Users> },
-    Resting { servers: ServerFaults, _outside: OutsideFaults },
+    Resting { servers: Box<ServerFaults>, _outside: OutsideFaults },
     Over,
 }
 
@@ -206,7 +206,7 @@ impl Soak {
             servers.pass(1_000, false);
         }
         self.recorder.note(What::Quiet);
-        self.stage = Stage::Resting { servers, _outside: outside };
+        self.stage = Stage::Resting { servers: Box::new(servers), _outside: outside };
         Ok(())
     }
 
