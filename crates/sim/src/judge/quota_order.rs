@@ -38,7 +38,7 @@ fn is_refused(task: &Task) -> bool {
 
 /// Nothing but the quota kept it back, from before the other was chosen until now.
 fn is_long_placeable(present: &Present, task: &Task, chosen: i64) -> bool {
-    is_placeable(present, task)
+    is_placeable(present, task, PATIENCE + present.late)
         && present.subject_rests_since(task) < chosen
         && !task.spec.policy.isolated
         && present.names_exist_since(task).is_some_and(|since| since < chosen)
