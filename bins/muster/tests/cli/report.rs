@@ -202,7 +202,7 @@ spec:
 
 /// Gets its own task and its subject, and is refused everything else.
 const LOOK_AROUND: &str = "muster get task $MUSTER_TASK -o json | grep -q own-document
-     muster get task $MUSTER_TASK | grep -Eq "Pending|Running"
+     muster get task $MUSTER_TASK | grep -Eq 'Pending|Running'
      muster get application inventory -o name
      if muster get tasks 2> refused; then exit 1; fi
      cat refused >&2";
