@@ -220,7 +220,7 @@ impl Inner {
         let Some(open) = self.open.get(handle) else { return };
         let (name, ran, stop) = (open.robot.clone(), open.ran, open.stop);
         if stop {
-            return self.delete(&name, handle);
+            return self.end(&name, handle);
         }
         let Some(robot) = self.robots.get_mut(&name).filter(|robot| robot.connected) else { return };
         if let Some(known) = robot.known.get(handle) {
@@ -238,6 +238,23 @@ impl Inner {
             self.recorder.note(What::Started(program(handle, &place(&name))));
             let said = vec![Observation::Created];
             robot.known.insert(handle.clone(), Known { runs: true, stopping: false, said });
+        }
+    }
+
+    /// A robot is told to end an attempt: it says again how one ended that has, of which the server has not heard.
+    fn end(&mut self, name: &str, handle: &Handle) {
+        let Some(robot) = self.robots.get_mut(name).filter(|robot| robot.connected) else { return };
+        match robot.known.get_mut(handle) {
+            Some(known) if !known.has_ended() => known.stopping = true,
+            Some(known) => {
+                for (place, what) in known.said.iter().enumerate() {
+                    self.underway.push((name.to_owned(), handle.clone(), place as u64 + 1, what.clone()));
+                }
+            }
+            None => {
+                robot.forgotten.insert(handle.clone());
+                self.underway.push((name.to_owned(), handle.clone(), 0, lost("unknown")));
+            }
         }
     }
 

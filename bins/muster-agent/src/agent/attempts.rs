@@ -38,7 +38,10 @@ impl Agent {
                 tracing::warn!(%handle, "a dispatch without a task of its own is ignored");
                 Ok(())
             }
-            (Action::Delete, _) => self.delete(&handle, dispatch.grace).await,
+            (Action::Delete, _) => match dispatch.grace {
+                Some(grace) => self.end(&handle, grace, &dispatch.log_offsets).await,
+                None => self.delete(&handle).await,
+            },
         }
     }
 
@@ -50,17 +53,7 @@ impl Agent {
     ) -> anyhow::Result<()> {
         let handle = launch.handle.clone();
         if let Some(record) = self.records.get(&handle) {
-            // The server asks how it stands: its log goes first, and everything that was said of it again, in order.
-            let sent = record
-                .containers
-                .iter()
-                .map(|name| (name.clone(), log_offsets.get(name).copied().unwrap_or(0)));
-            drop(self.uploads.send(Upload::Follow(handle.clone(), sent.collect())));
-            if record.ended {
-                drop(self.uploads.send(Upload::Finish(handle)));
-            } else {
-                self.repeat(record).await;
-            }
+            self.answer(record, log_offsets).await;
             return Ok(());
         }
         if self.records.is_forgotten(&handle) {
@@ -116,10 +109,47 @@ impl Agent {
         Ok(())
     }
 
-    async fn delete(&mut self, handle: &Handle, grace: Option<Duration>) -> anyhow::Result<()> {
+    /// The server asks how it stands: its log goes first, and everything that was said of it again, in order.
+    async fn answer(&self, record: &Record, log_offsets: &BTreeMap<String, u64>) {
+        let handle = record.handle.clone();
+        let sent =
+            record.containers.iter().map(|name| (name.clone(), log_offsets.get(name).copied().unwrap_or(0)));
+        drop(self.uploads.send(Upload::Follow(handle.clone(), sent.collect())));
+        if record.ended {
+            drop(self.uploads.send(Upload::Finish(handle)));
+        } else {
+            self.repeat(record).await;
+        }
+    }
+
+    /// Ends an attempt for a server that waits to hear of its end, also of one that has ended before.
+    async fn end(
+        &mut self,
+        handle: &Handle,
+        grace: Duration,
+        log_offsets: &BTreeMap<String, u64>,
+    ) -> anyhow::Result<()> {
         match self.records.get(handle) {
             Some(record) if !record.ended => {
-                let grace = grace.unwrap_or(record.kill_timeout);
+                tracing::info!(%handle, "told to end it");
+                self.stop(handle, grace).await
+            }
+            Some(record) => {
+                self.answer(record, log_offsets).await;
+                Ok(())
+            }
+            None => {
+                self.records.forget(handle)?;
+                self.say(handle, &lost("the robot does not know it")).await
+            }
+        }
+    }
+
+    /// Lets go of an attempt that the server does not wait for. One that runs is ended first.
+    async fn delete(&mut self, handle: &Handle) -> anyhow::Result<()> {
+        match self.records.get(handle) {
+            Some(record) if !record.ended => {
+                let grace = record.kill_timeout;
                 tracing::info!(%handle, "told to end it");
                 self.stop(handle, grace).await
             }

@@ -66,8 +66,12 @@ impl Statement for Messages {
             }
             What::Change(commit) if commit.resource == SINKS => {
                 let there = || moment.present.tasks.keys().cloned().collect();
-                self.sinks.entry(commit.path.clone()).or_insert_with(there);
                 let sink = moment.present.object(SINKS, &commit.path);
+                // One that was changed before any server saw it begins then.
+                if sink.is_some_and(|sink| sink["status"]["conditions"].is_null()) {
+                    self.sinks.remove(&commit.path);
+                }
+                self.sinks.entry(commit.path.clone()).or_insert_with(there);
                 if sink.is_some_and(|sink| sink["spec"]["suspend"] == true) {
                     self.lax.insert(commit.path.clone());
                 }

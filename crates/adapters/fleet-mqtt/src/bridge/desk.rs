@@ -170,7 +170,7 @@ impl Desk {
         }
         for (robot, handle) in strays {
             if !self.is_of(&handle, &robot) {
-                self.tell_to_delete(&robot, &handle, None, connection).await;
+                self.tell_to_end(&robot, &handle, None, BTreeMap::new(), connection).await;
             }
         }
     }
@@ -209,7 +209,7 @@ impl Desk {
             }
             Order::Remove { handle, robot } => {
                 self.close(&handle);
-                self.tell_to_delete(&robot, &handle, None, connection).await;
+                self.tell_to_end(&robot, &handle, None, BTreeMap::new(), connection).await;
             }
         }
     }
@@ -218,7 +218,8 @@ impl Desk {
     async fn send(&mut self, handle: &Handle, connection: &Connection) {
         let Some(open) = self.open.get(handle) else { return };
         if open.stop.is_some() {
-            return self.tell_to_delete(&open.robot, handle, open.stop, connection).await;
+            let sent = self.log_offsets(&open.launch);
+            return self.tell_to_end(&open.robot, handle, open.stop, sent, connection).await;
         }
         let dispatch = Dispatch {
             version: VERSION,
@@ -248,11 +249,13 @@ impl Desk {
         found.collect()
     }
 
-    async fn tell_to_delete(
+    /// Tells a robot to end an attempt within a grace and to say how it ended; without one, to let go of it.
+    async fn tell_to_end(
         &self,
         robot: &str,
         handle: &Handle,
         grace: Option<Duration>,
+        log_offsets: BTreeMap<String, u64>,
         connection: &Connection,
     ) {
         let dispatch = Dispatch {
@@ -262,7 +265,7 @@ impl Desk {
             attempt: handle.attempt,
             task: None,
             ran: false,
-            log_offsets: BTreeMap::new(),
+            log_offsets,
             grace,
         };
         connection.publish(&self.link.topics.dispatch(robot), encode(&dispatch), None).await;
