@@ -122,7 +122,7 @@ fn statements() -> Vec<(&'static str, Box<dyn Statement>)> {
         ("one_running_attempt_per_task", Box::<one_running_attempt_per_task::OneRunningAttempt>::default()),
         ("parallelism", Box::new(parallelism::Parallelism)),
         ("pipeline_order", Box::<pipeline_order::PipelineOrder>::default()),
-        ("preemption_helps", Box::new(preemption_helps::PreemptionHelps)),
+        ("preemption_helps", Box::<preemption_helps::PreemptionHelps>::default()),
         ("preempts_when_it_may", Box::<preempts_when_it_may::PreemptsWhenItMay>::default()),
         ("quiet_world_is_stable", Box::<quiet_world_is_stable::QuietWorldIsStable>::default()),
         ("quota_order", Box::new(quota_order::QuotaOrder)),

@@ -5,26 +5,47 @@ use super::present::Present;
 use super::task::Task;
 use super::{Moment, Statement};
 
-pub struct PreemptionHelps;
+#[derive(Default)]
+pub struct PreemptionHelps {
+    /// Tasks that were preempted for nobody so far, when, and what is to be said of it: what one pass decides is committed piece by piece.
+    open: Vec<(i64, String, String)>,
+}
 
 impl Statement for PreemptionHelps {
     fn read(&mut self, moment: &Moment<'_>, broken: &mut Vec<String>) {
+        let present = moment.present;
+        self.open.retain(|(at, uid, words)| {
+            let victim = present.tasks.get(uid);
+            if victim.is_some_and(|victim| present.open().any(|other| is_helped(present, other, victim))) {
+                return false;
+            }
+            let is_late = present.at > *at;
+            if is_late {
+                broken.push(words.clone());
+            }
+            !is_late
+        });
         let is_preempted = |task: &Task| task.status.stopping.as_deref() == Some("Preempted");
         let Some(task) = moment.task.filter(|task| is_preempted(task)) else { return };
         if moment.before.is_some_and(is_preempted) {
             return;
         }
-        let (name, present) = (&task.metadata.name, moment.present);
         present.compared();
+        let name = &task.metadata.name;
         if task.spec.policy.preempt_exempt {
             broken.push(format!("{name} is exempt and was preempted"));
         }
         if !present.open().any(|other| is_helped(present, other, task)) {
             let rank = present.effective_priority(task);
-            broken.push(format!(
+            let words = format!(
                 "{name} (effective priority {rank}) was preempted, and that helps no task of higher priority"
-            ));
+            );
+            self.open.push((present.at, task.metadata.uid.clone(), words));
         }
+    }
+
+    fn close(&mut self, _present: &Present, broken: &mut Vec<String>) {
+        broken.extend(self.open.drain(..).map(|(_, _, words)| words));
     }
 }
 
