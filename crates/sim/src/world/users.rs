@@ -196,18 +196,21 @@ impl World {
             spec["container"]["command"] = json!([ALWAYS_FAILS]);
             spec["retry"]["on"] = json!(["NonZeroExit"]);
         }
-        if dice.once_in(5) {
-            self.make_robotic(&mut spec);
-        } else if dice.once_in(5) {
-            spec["runtime"] = json!("pod");
-            spec["container"]["image"] = json!("i");
-            if dice.once_in(4) {
-                spec["pod"] = json!({"nodeSelector": {RARE: "yes"}});
-            }
-        } else if dice.once_in(4) {
-            spec["resources"]["memory"] = json!((dice.below(MEMORY) + 1).to_string());
+        match dice.below(20) {
+            0..=3 => self.make_robotic(&mut spec),
+            4..=6 => self.make_pod(&mut spec),
+            7..=9 => spec["resources"]["memory"] = json!((dice.below(MEMORY) + 1).to_string()),
+            _ => {}
         }
         spec
+    }
+
+    fn make_pod(&mut self, spec: &mut Value) {
+        spec["runtime"] = json!("pod");
+        spec["container"]["image"] = json!("i");
+        if self.dice.once_in(4) {
+            spec["pod"] = json!({"nodeSelector": {RARE: "yes"}});
+        }
     }
 
     fn make_robotic(&mut self, spec: &mut Value) {
