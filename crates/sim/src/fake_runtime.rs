@@ -48,6 +48,8 @@ struct Inner {
     hopeless: BTreeSet<Handle>,
     /// Where logs are kept cannot be reached until then.
     away_until: Millis,
+    /// Nothing goes wrong any more.
+    is_quiet: bool,
     now: Millis,
 }
 
@@ -68,7 +70,7 @@ impl Inner {
         while self.running.len() < SLOTS
             && let Some(((_, handle), _)) = self.waiting.pop_first()
         {
-            if self.dice.once_in(15) {
+            if !self.is_quiet && self.dice.once_in(15) {
                 let transient = self.dice.once_in(2);
                 let (reason, message) = ("CommandNotFound".to_owned(), "no such command".to_owned());
                 self.happened(&handle, Observation::StartFailed { reason, message, transient });
@@ -187,6 +189,7 @@ impl FakeRuntime {
             left: BTreeSet::new(),
             hopeless: BTreeSet::new(),
             away_until: Millis(0),
+            is_quiet: false,
             now: Millis(0),
         })))
     }
@@ -214,7 +217,7 @@ impl FakeRuntime {
     /// Some programs move on. In a quiet world all of them end soon, and well.
     pub fn move_on(&self, now: Millis, is_quiet: bool) {
         let mut inner = self.0.lock();
-        inner.now = now;
+        (inner.now, inner.is_quiet) = (now, is_quiet);
         let running: Vec<_> = inner.running.iter().map(|(handle, life)| (handle.clone(), *life)).collect();
         for (handle, life) in running {
             let ends = match life {

@@ -32,6 +32,7 @@ mod quiet_world_is_stable;
 mod quota_order;
 mod rank_order;
 mod refused_commits_are_tried_seldom;
+mod rests_are_kept;
 mod room;
 mod schedule_backfills;
 mod schedule_order;
@@ -131,6 +132,7 @@ fn statements() -> Vec<(&'static str, Box<dyn Statement>)> {
             "refused_commits_are_tried_seldom",
             Box::<refused_commits_are_tried_seldom::RefusedCommitsAreTriedSeldom>::default(),
         ),
+        ("rests_are_kept", Box::new(rests_are_kept::RestsAreKept)),
         ("room", Box::new(room::InRoom)),
         ("schedule_backfills", Box::<schedule_backfills::ScheduleBackfills>::default()),
         ("schedule_order", Box::<schedule_order::ScheduleOrder>::default()),
