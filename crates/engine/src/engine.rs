@@ -473,6 +473,9 @@ impl Engine {
             }
         }
         self.refusals.tell(now);
+        // A start that was sure of its slot comes before what was chosen after it to wait for one.
+        launches.sort_by_key(|(turn, _)| *turn);
+        let mut launches: Vec<Launch> = launches.into_iter().map(|(_, launch)| launch).collect();
         // All of them were chosen with everything in mind that was reported before.
         for pod in launches.iter_mut().filter_map(|launch| launch.pod.as_mut()) {
             pod.knows_refusals = self.quota_refusals;
@@ -495,7 +498,7 @@ impl Engine {
         &mut self,
         changed: Vec<Vec<Edit>>,
         now: Millis,
-        launches: &mut Vec<Launch>,
+        launches: &mut Vec<(usize, Launch)>,
     ) -> BTreeSet<Arc<str>> {
         let mut failed = BTreeSet::new();
         let store = &self.outside.store;
@@ -526,7 +529,13 @@ impl Engine {
     }
 
     /// A change was committed: the board knows it, and what it asks for is done; attempts it asks for are added to `launches`.
-    fn follow_up(&mut self, edit: Edit, revision: Revision, now: Millis, launches: &mut Vec<Launch>) {
+    fn follow_up(
+        &mut self,
+        edit: Edit,
+        revision: Revision,
+        now: Millis,
+        launches: &mut Vec<(usize, Launch)>,
+    ) {
         let path = edit.key.path.clone();
         let Some(brief) = Brief::of(&edit.task, path.clone()) else { return };
         self.own.insert(path.clone(), revision);
@@ -547,10 +556,10 @@ impl Engine {
         }
         for action in edit.actions {
             match action {
-                Action::Start(launch) => launches.push(*launch),
+                Action::Start(launch) => launches.push((edit.turn, *launch)),
                 Action::Prefetch(launch) => {
                     self.prefetched.push_back((now, brief.view.uid));
-                    launches.push(*launch);
+                    launches.push((edit.turn, *launch));
                 }
                 // What an attempt left is kept since before the task could vanish.
                 Action::Begun | Action::Keep(..) => {}

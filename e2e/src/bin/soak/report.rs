@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use muster_sim::judge::history::{Entry, What};
-use muster_sim::judge::known::is_known;
 use muster_sim::judge::{Finding, judge_and_count};
 use muster_sim::world::line;
 
@@ -48,15 +47,11 @@ pub fn print_verdict(history: &[Entry]) -> bool {
     println!("entries: {} in all{}", history.len(), list(kinds.iter()));
     let verdict = judge_and_count(history);
     println!("facts compared: {} in all{}", verdict.facts.values().sum::<u64>(), list(verdict.facts.iter()));
-    let (known, new): (Vec<_>, Vec<_>) = verdict.findings.iter().partition(|finding| is_known(finding));
-    for finding in &known {
-        println!("known: {finding}");
-    }
-    for finding in &new {
+    for finding in &verdict.findings {
         print_finding(history, finding);
     }
-    println!("{} findings, {} of them known and open", verdict.findings.len(), known.len());
-    new.is_empty()
+    println!("{} findings", verdict.findings.len());
+    verdict.findings.is_empty()
 }
 
 fn print_finding(history: &[Entry], finding: &Finding) {
