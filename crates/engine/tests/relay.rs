@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use muster_engine::relay::{Outside, Settings, hold_for_sinks, run};
@@ -47,12 +48,17 @@ impl Journal for Note {
 #[derive(Clone, Default)]
 struct Places {
     broker: MemoryPublisher,
+    /// What is said of the broker makes no sense.
+    nonsense: Arc<AtomicBool>,
     dead: MemoryPublisher,
     note: Option<Arc<Note>>,
 }
 
 impl Sinks for Places {
     fn publisher(&self, _: &EventSink) -> Result<Arc<dyn Publisher>, PublishError> {
+        if self.nonsense.load(Ordering::Relaxed) {
+            return Err(PublishError::new("NoSecret", "the secret it names does not exist"));
+        }
         Ok(Arc::new(self.broker.clone()))
     }
 
@@ -269,6 +275,17 @@ async fn a_new_sink_hears_of_nothing_that_was_before_it() {
     world.amqp().await;
     world.task("after").await;
     assert!(world.arrived(3).await.iter().all(|id| id.starts_with("after/")));
+}
+
+#[tokio::test]
+async fn a_new_sink_hears_of_what_came_after_it_although_it_could_not_be_reached_at_first() {
+    let world = World::new();
+    world.places.nonsense.store(true, Ordering::Relaxed);
+    world.sink(&json!({"amqp": {"url": "amqp://b"}})).await;
+    world.task("a").await;
+    world.until("it is told", |status| condition(status, "Connected")["reason"] == "NoSecret").await;
+    world.places.nonsense.store(false, Ordering::Relaxed);
+    assert_eq!(by_object(&world.arrived(3).await)["a"], LIFE);
 }
 
 #[tokio::test]
