@@ -72,7 +72,7 @@ pub struct Replica {
     /// It leads, as far as it said.
     says_so: bool,
     is_up: bool,
-    /// It went on a moment ago, and may not know yet that it leads no longer.
+    /// It went on a moment ago and may not know yet that it leads no longer, or it lost its shepherd.
     settles_until: Option<Instant>,
 }
 
@@ -209,6 +209,11 @@ impl Servers {
     pub fn kill_shepherd(&mut self, number: usize, dice: &mut Dice) -> bool {
         let shepherds = shepherds_of(self.all[number].server.id());
         let chosen = dice.pick(&shepherds).and_then(|id| Pid::from_raw(*id));
+        if chosen.is_some() {
+            // What was handed over waits until the next one has been started: the order of starts is no promise of that moment.
+            self.stand(number, Standing::Paused);
+            self.all[number].settles_until = Some(Instant::now() + SETTLES);
+        }
         // One that ended meanwhile is gone as well.
         chosen.is_some_and(|id| kill_process(id, Signal::KILL).is_ok())
     }
