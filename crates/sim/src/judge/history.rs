@@ -116,6 +116,8 @@ pub enum Standing {
     Paused,
     /// It is gone, and whatever it ran with it.
     Crashed,
+    /// It goes on, but what runs its processes is gone with them, and is started again: what was to run there starts later.
+    WithoutShepherd,
 }
 
 /// How much runs at once.

@@ -211,7 +211,7 @@ impl Servers {
         let chosen = dice.pick(&shepherds).and_then(|id| Pid::from_raw(*id));
         if chosen.is_some() {
             // What was handed over waits until the next one has been started: the order of starts is no promise of that moment.
-            self.stand(number, Standing::Paused);
+            self.stand(number, Standing::WithoutShepherd);
             self.all[number].settles_until = Some(Instant::now() + SETTLES);
         }
         // One that ended meanwhile is gone as well.

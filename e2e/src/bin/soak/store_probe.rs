@@ -12,6 +12,8 @@ use crate::watches::API;
 
 /// What is changed to measure. Nothing else is done with it.
 pub const NAME: &str = "probe";
+/// A commit that takes longer, in milliseconds, is no slow disk: a pause or a full disk has an entry of its own.
+const MOST: i64 = 1_000;
 /// Between two commits.
 const PAUSE: Duration = Duration::from_millis(60);
 /// How long it counts that one took long.
@@ -51,7 +53,7 @@ impl StoreProbe {
     /// How long a commit takes now, in milliseconds, at the server where it takes the shortest; 0 if none answers.
     pub fn lag(&self) -> i64 {
         let lag = self.0.iter().filter_map(|measured| measured.lock().lag()).min();
-        i64::try_from(lag.unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
+        i64::try_from(lag.unwrap_or_default().as_millis()).unwrap_or(i64::MAX).min(MOST)
     }
 }
 
