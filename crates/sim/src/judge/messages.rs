@@ -96,12 +96,12 @@ impl Statement for Messages {
             return;
         }
         for (sink, there) in self.sinks.iter().filter(|(sink, _)| !self.lax.contains(*sink)) {
-            let speaks_cds = present.object(SINKS, sink).is_some_and(|sink| !sink["spec"]["amqp"].is_null());
             for uid in self.submitted.iter().filter(|uid| !there.contains(*uid)) {
                 present.compared();
                 let nothing = Vec::new();
                 let heard = self.heard.get(&(sink.clone(), uid.clone())).unwrap_or(&nothing);
                 let task = &present.tasks[uid];
+                let speaks_cds = heard.iter().any(|topic| topic.starts_with("cds."));
                 let is_fresh = self.gone.get(uid).is_some_and(|at| present.at - at < SOON);
                 if !is_fresh && self.is_missing(task, heard, speaks_cds) {
                     let (name, state) = (&task.metadata.name, task.state());
