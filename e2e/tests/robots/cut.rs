@@ -14,6 +14,7 @@ use crate::world::{Kind, SOON, World};
 
 crate::on_both_brokers!(
     a_robot_that_is_cut_off_goes_on_and_reports_when_it_is_back,
+    a_task_that_ended_unseen_and_was_canceled_meanwhile_ends_with_its_log,
     a_task_that_cannot_wait_for_a_cut_robot_moves_and_the_old_copy_is_ended,
     a_task_that_may_not_run_unseen_is_stopped_by_its_robot,
     an_original_that_comes_back_in_time_is_kept_and_its_replacement_ended,
@@ -91,6 +92,30 @@ fn a_robot_that_is_cut_off_goes_on_and_reports_when_it_is_back(kind: Kind) {
     assert_eq!(ended["status"]["attempt"], 1);
     assert_eq!(world.log("unseen"), "begun\nended\n");
     world.wait_for_connection("r1", "True");
+}
+
+fn a_task_that_ended_unseen_and_was_canceled_meanwhile_ends_with_its_log(kind: Kind) {
+    let mut world = World::new(kind, &[]);
+    let cable = Cable::to(world.port);
+    let _robot = world.start_robot("r1", cable.port, &[]);
+    world.wait_for_phase("r1", "Online");
+    world.waiting_task("unseen", &json!({}));
+    world.wait_for_begun("unseen", 1);
+    world.wait_for_state("unseen", "Running");
+    cable.cut();
+    world.wait_for_connection("r1", "False");
+    world.let_go("unseen");
+    wait_for("it ended unseen", SOON, || world.times("unseen", "ended") == 1);
+    world.told(&["cancel", "unseen"]);
+    // The next server tells the robot to end it before it hears that it has.
+    world.server.kill();
+    world.server.restart();
+    cable.heal();
+    wait_for("the task has ended", SOON, || {
+        let state = world.get("tasks/unseen")["status"]["state"].clone();
+        state == "Canceled" || state == "Succeeded"
+    });
+    assert_eq!(world.log("unseen"), "begun\nended\n");
 }
 
 fn a_task_that_cannot_wait_for_a_cut_robot_moves_and_the_old_copy_is_ended(kind: Kind) {
