@@ -302,7 +302,7 @@ mod tests {
         found.sort_unstable();
         assert_eq!(found, fields);
         let mut fields =
-            "state stateSince blockedSince restUntil stopping attempt prefetched prefetches recovery refusals attempts message started terminated submitted released expired reportSequence pod retries lost original createUser updateUser errors \
+            "state stateSince blockedSince restUntil stopping attempt leaving prefetched prefetches recovery refusals attempts message started terminated submitted released expired reportSequence pod retries lost original createUser updateUser errors \
             events activity total completed result attached waitingFor conditions"
                 .split_whitespace()
                 .collect::<Vec<_>>();

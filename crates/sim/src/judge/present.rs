@@ -97,7 +97,9 @@ impl Present {
             What::Server(name, standing) => {
                 match standing {
                     Standing::Leads => drop(self.leaders.insert(name.clone(), self.at)),
-                    Standing::Paused | Standing::Crashed | Standing::WithoutShepherd => drop(self.leaders.remove(name)),
+                    Standing::Paused | Standing::Crashed | Standing::WithoutShepherd => {
+                        drop(self.leaders.remove(name));
+                    }
                 }
                 self.led_since = self.leaders.values().max().copied();
             }
