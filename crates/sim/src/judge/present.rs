@@ -98,7 +98,7 @@ impl Present {
                 match standing {
                     Standing::Leads => drop(self.leaders.insert(name.clone(), self.at)),
                     Standing::Paused | Standing::Crashed | Standing::WithoutShepherd => {
-                        drop(self.leaders.remove(name));
+                        self.leaders.remove(name);
                     }
                 }
                 self.led_since = self.leaders.values().max().copied();
