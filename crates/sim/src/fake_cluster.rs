@@ -1,7 +1,7 @@
 //! A cluster whose pods live and die by the dice: a quota that others use too refuses some, nodes are missing for some, nodes are lost.
 //! Pods outlive the server that asked for them.
 //!
-//! Whoever asks for pods keeps to the protocol of our runtime: a refusal holds for everything that was chosen before it was known, and
+//! It keeps to the protocol of the runtime for pods: a refusal holds for everything that was chosen before it was known, and
 //! an attempt that is taken over is asked for again only if it never ran.
 
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ struct Inner {
     quota: usize,
     /// There are nodes with the label that is rare.
     has_rare: bool,
-    /// Refusals since somebody leads, and the number of the last that was asked for.
+    /// Refusals since the current server began to lead, and the number of the last pod that was asked for.
     refusals: u64,
     last_refusal: u64,
     facts: Vec<Fact>,
@@ -87,7 +87,7 @@ impl FakeCluster {
         inner.facts.is_empty() && inner.pods.values().all(|pod| pod.life == Life::Over)
     }
 
-    /// Another server leads, and knows of no refusal. What is to be told is told to whoever asks for the pods again.
+    /// Another server leads and knows of no refusal. Events of a pod go to the server that adopts it.
     pub fn forget_asker(&self) {
         let mut inner = self.0.lock();
         (inner.refusals, inner.last_refusal) = (0, 0);

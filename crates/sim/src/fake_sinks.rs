@@ -31,7 +31,7 @@ struct State {
     is_quiet: bool,
     /// Connections are refused.
     down: bool,
-    /// Messages are kept, and nobody is told so yet.
+    /// Messages are taken, and their confirmation comes later.
     slow: bool,
     /// Grows when all connections are cut.
     era: u64,

@@ -37,8 +37,8 @@ pub fn cancel_task(store: &Store, key: &Key, now: Millis) -> Vec<Write> {
     batch.map(|batch| batch.writes).unwrap_or_default()
 }
 
-/// An old task of an adapter; a task of the same name that somebody else made is left alone, and one that is not told or kept yet goes
-/// the next time.
+/// Deletes an old task of an adapter. A task with another owner stays. A task of which a sink was not told, or whose log is not stored,
+/// is deleted at a later look.
 pub fn forget_task(store: &Store, key: &Key, owner: &str, now: Millis) -> Vec<Write> {
     let may_go = || {
         let stored = store.get(key)?;

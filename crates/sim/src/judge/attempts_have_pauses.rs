@@ -42,7 +42,7 @@ impl Statement for AttemptsHavePauses {
                     *failed = true;
                 }
             }
-            // News of a start that was on its way then is of a time that nobody knows any more, and so is the time of another server.
+            // The start time in news that was under way is wrong after a jump, and another server has another steady clock.
             What::ClockJumped(_) | What::Server(..) => self.begun.clear(),
             _ => {}
         }

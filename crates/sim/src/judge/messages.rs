@@ -126,7 +126,7 @@ impl Messages {
             || task.gone && !speaks_cds && !has(Stage::Gone)
     }
 
-    /// Whoever writes a history may see a message shortly before the change it tells of.
+    /// A recorder of real servers may see a message shortly before the change that it tells of.
     fn check_early(&mut self, present: &Present, broken: &mut Vec<String>) {
         while let Some((at, _)) = self.early.front()
             && present.at - at > PATIENCE

@@ -7,7 +7,8 @@ use super::{Moment, Statement};
 
 #[derive(Default)]
 pub struct PreemptionHelps {
-    /// Tasks that were preempted for nobody so far, when, and what is to be said of it: what one pass decides is committed piece by piece.
+    /// Preempted tasks for which no task of higher rank was seen to wait yet: when, their uid, and the finding. One pass of the engine
+    /// commits its decisions one after the other, so the task that is helped may be committed after its victim.
     open: Vec<(i64, String, String)>,
 }
 
