@@ -37,9 +37,12 @@ struct Inner {
     recorder: Recorder,
     /// A server that was killed reaches nothing any more.
     fate: Fate,
+    dice: Dice,
     pods: BTreeMap<Handle, Pod>,
     /// Pods that the quota lets in.
     quota: usize,
+    /// Pods that are over and still count, because the quota's count lags.
+    lagging: usize,
     /// There are nodes with the label that is rare.
     has_rare: bool,
     /// Refusals since the current server began to lead, and the number of the last pod that was asked for.
@@ -67,12 +70,14 @@ enum Life {
 
 impl FakeCluster {
     /// A cluster without pods.
-    pub fn new(recorder: Recorder, fate: Fate) -> Self {
+    pub fn new(recorder: Recorder, fate: Fate, dice: Dice) -> Self {
         Self(Arc::new(Mutex::new(Inner {
             recorder,
             fate,
+            dice,
             pods: BTreeMap::new(),
             quota: 2,
+            lagging: 0,
             has_rare: true,
             refusals: 0,
             last_refusal: 0,
@@ -137,6 +142,7 @@ impl Inner {
     fn end(&mut self, handle: &Handle, exit: Option<i32>, how: Observation) {
         let Some(pod) = self.pods.get_mut(handle) else { return };
         pod.end = Some(how.clone());
+        self.lagging += 1;
         if std::mem::replace(&mut pod.life, Life::Over) == Life::Runs {
             self.recorder.note(What::Ended(program(handle, PLACE), exit));
         }
@@ -177,16 +183,21 @@ impl Inner {
     /// Asks for a pod. One that was chosen before the last refusal was known is refused without asking.
     fn ask(&mut self, launch: &Launch, may_exist: bool) {
         let Some(asked) = &launch.pod else { return };
-        let there = self.pods.values().filter(|pod| pod.life != Life::Over).count();
+        while self.lagging > 0 && self.dice.once_in(2) {
+            self.lagging -= 1;
+        }
+        let there = self.lagging + self.pods.values().filter(|pod| pod.life != Life::Over).count();
         let is_outdated = !may_exist && asked.knows_refusals < self.last_refusal;
         if is_outdated || there >= self.quota {
             self.refusals += 1;
             if !is_outdated {
                 self.last_refusal = self.refusals;
             }
+            self.recorder.note(What::Refused(program(&launch.handle, PLACE)));
             let (message, refusal) = ("exceeded quota: q".to_owned(), asked.refusals + 1);
             return self.happened(&launch.handle, Observation::Blocked { message, refusal });
         }
+        self.recorder.note(What::Admitted(program(&launch.handle, PLACE)));
         let is_rare = asked.overrides.iter().any(|it| it.to_string().contains(RARE));
         self.pods.insert(
             launch.handle.clone(),

@@ -8,6 +8,7 @@ use muster_ports::store::{Change, Store, Watch, WatchScope};
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
 
+use crate::failing_log::Fate;
 use crate::judge::history::{Commit, Entry, Program, What};
 
 /// A history in the making. Clones write the same.
@@ -18,6 +19,9 @@ struct Inner {
     entries: Vec<Entry>,
     watch: Option<Watch>,
     clock: ManualClock,
+    fate: Fate,
+    /// Commits that the disk refused, as far as they were written down.
+    refused: i64,
     /// The steady clock.
     at: i64,
     wrong: Option<String>,
@@ -25,8 +29,9 @@ struct Inner {
 
 impl Recorder {
     /// Nothing happened yet.
-    pub fn new(clock: ManualClock) -> Self {
-        Self(Arc::new(Mutex::new(Inner { entries: Vec::new(), watch: None, clock, at: 0, wrong: None })))
+    pub fn new(clock: ManualClock, fate: Fate) -> Self {
+        let (entries, watch, refused, at, wrong) = (Vec::new(), None, 0, 0, None);
+        Self(Arc::new(Mutex::new(Inner { entries, watch, clock, fate, refused, at, wrong })))
     }
 
     /// From here on, what is committed to this store is written down. What was committed to the last one was, before.
@@ -60,7 +65,7 @@ impl Recorder {
         self.0.lock().clock.wall()
     }
 
-    /// Writes down what was committed.
+    /// Writes down what was committed, and that something was refused.
     pub fn look(&self) {
         self.0.lock().look();
     }
@@ -85,6 +90,10 @@ impl Recorder {
 
 impl Inner {
     fn look(&mut self) {
+        let refused = self.fate.refusals();
+        if refused > std::mem::replace(&mut self.refused, refused) {
+            self.push(What::StoreRefused);
+        }
         let Some(watch) = &mut self.watch else { return };
         match watch.poll_page(usize::MAX) {
             Ok(changes) => {

@@ -74,8 +74,6 @@ struct World {
     clock: ManualClock,
     recorder: Recorder,
     fate: Fate,
-    /// Commits that the disk refused, as far as they were written down.
-    refused: i64,
     log: MemoryLog,
     store: Store,
     blobs: Arc<MemoryBlobs>,
@@ -133,11 +131,11 @@ impl World {
         let clock = ManualClock::default();
         clock.advance(1_800_000_000_000);
         let (log, fate, mut dice) = (MemoryLog::default(), Fate::default(), Dice::new(seed));
-        let recorder = Recorder::new(clock.clone());
+        let recorder = Recorder::new(clock.clone(), fate.clone());
         let store = open_store(&log, &fate, &clock)?;
         recorder.follow(&store)?;
         let fleet = FakeFleet::new(ROBOTS, recorder.clone(), fate.clone());
-        let cluster = FakeCluster::new(recorder.clone(), fate.clone());
+        let cluster = FakeCluster::new(recorder.clone(), fate.clone(), Dice::new(dice.next()));
         let sinks = FakeSinks::new(recorder.clone(), fate.clone(), Dice::new(dice.next()));
         let count = 1 + dice.below(2);
         let servers = (0..count).map(|number| {
@@ -151,7 +149,6 @@ impl World {
             clock,
             recorder,
             fate,
-            refused: 0,
             log,
             store,
             blobs: Arc::default(),
@@ -310,7 +307,7 @@ impl World {
         }
         if self.dice.once_in(50) {
             self.faults += 1;
-            let until = self.clock.wall().0 + i64::try_from(self.dice.below(60_000)).unwrap_or(0);
+            let until = self.clock.wall().0 + i64::try_from(self.dice.below(400_000)).unwrap_or(0);
             for server in &self.servers {
                 server.machine.cut_off_logs(Millis(until));
             }
@@ -331,11 +328,7 @@ impl World {
 
     /// Writes down what the disk refused, and ends what was killed in the middle of a commit.
     fn notice_fate(&mut self) -> Result<(), String> {
-        let refused = self.fate.refusals();
-        if refused > self.refused {
-            self.refused = refused;
-            self.recorder.note(What::StoreRefused);
-        }
+        self.recorder.look();
         if self.fate.is_dead() { self.power_failure() } else { Ok(()) }
     }
 

@@ -27,6 +27,10 @@ pub struct Entry {
 pub enum What {
     /// A change was committed.
     Change(Commit),
+    /// A quota refused the program of an attempt.
+    Refused(Program),
+    /// It was let in, and waits for a node.
+    Admitted(Program),
     /// The program of an attempt was started.
     Started(Program),
     /// The program of an attempt is over: with an exit code, or killed with whatever it ran on.

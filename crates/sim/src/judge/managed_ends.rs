@@ -12,7 +12,7 @@ use super::{Moment, Statement};
 
 const GROUP: &str = ".resources.muster.dev";
 /// Within this time a resource becomes Ready in a quiet world, in milliseconds.
-const SOON: i64 = 300_000;
+const SOON: i64 = 900_000;
 
 #[derive(Default)]
 pub struct ManagedEnds {
@@ -30,7 +30,11 @@ impl Statement for ManagedEnds {
         if !commit.resource.ends_with(GROUP) {
             return;
         }
-        let resource: Value = serde_json::from_str(commit.object.get()).unwrap_or_default();
+        let gone: Value = match commit.deleted {
+            true => serde_json::from_str(commit.object.get()).unwrap_or_default(),
+            false => Value::Null,
+        };
+        let resource = moment.present.object(&commit.resource, &commit.path).unwrap_or(&gone);
         let Some(uid) = resource["metadata"]["uid"].as_str() else { return };
         moment.present.compared();
         let agreed = self.finalized.entry(uid.to_owned()).or_default();
@@ -43,7 +47,7 @@ impl Statement for ManagedEnds {
         if commit.deleted && !required(moment.present, &commit.resource).is_subset(agreed) {
             broken.push(format!("{} went though only {agreed:?} agreed", commit.path));
         }
-        self.settle(moment.present, &commit.path, uid, &resource, broken);
+        self.settle(moment.present, &commit.path, uid, resource, broken);
     }
 
     fn close(&mut self, present: &Present, broken: &mut Vec<String>) {
@@ -127,7 +131,7 @@ mod tests {
         for deletion in [json!("now"), json!(null)] {
             let mut story = story();
             story.object(CLUSTERS, "d/c", cluster("False", &deletion)).quiet();
-            assert_eq!(story.wait(400_000).link("r", true).broken("managed_ends").len(), 1, "{deletion}");
+            assert_eq!(story.wait(1_000_000).link("r", true).broken("managed_ends").len(), 1, "{deletion}");
         }
     }
 }

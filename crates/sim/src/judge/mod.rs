@@ -31,6 +31,7 @@ mod preempts_when_it_may;
 mod quiet_world_is_stable;
 mod quota_order;
 mod rank_order;
+mod refused_attempts_cost_nothing;
 mod refused_commits_are_tried_seldom;
 mod rests_are_kept;
 mod room;
@@ -126,8 +127,12 @@ fn statements() -> Vec<(&'static str, Box<dyn Statement>)> {
         ("preemption_helps", Box::<preemption_helps::PreemptionHelps>::default()),
         ("preempts_when_it_may", Box::<preempts_when_it_may::PreemptsWhenItMay>::default()),
         ("quiet_world_is_stable", Box::<quiet_world_is_stable::QuietWorldIsStable>::default()),
-        ("quota_order", Box::new(quota_order::QuotaOrder)),
+        ("quota_order", Box::<quota_order::QuotaOrder>::default()),
         ("rank_order", Box::new(rank_order::RankOrder)),
+        (
+            "refused_attempts_cost_nothing",
+            Box::<refused_attempts_cost_nothing::RefusedAttemptsCostNothing>::default(),
+        ),
         (
             "refused_commits_are_tried_seldom",
             Box::<refused_commits_are_tried_seldom::RefusedCommitsAreTriedSeldom>::default(),
@@ -163,26 +168,27 @@ pub fn judge(history: &[Entry]) -> Vec<Finding> {
 pub fn judge_and_count(history: &[Entry]) -> Verdict {
     let mut statements = statements();
     let mut present = Present::default();
-    let Verdict { mut findings, mut facts } = Verdict::default();
-    let mut broken = Vec::new();
+    let (mut findings, mut broken, mut counts) = (Vec::new(), Vec::new(), vec![0; statements.len()]);
     for (place, entry) in history.iter().enumerate() {
         let before = present.take_in(entry);
         let task = present.changed.as_ref().and_then(|uid| present.tasks.get(uid));
         let moment = Moment { entry, present: &present, before: before.as_ref(), task };
-        for (statement, it) in &mut statements {
+        for ((statement, it), count) in statements.iter_mut().zip(&mut counts) {
             it.read(&moment, &mut broken);
-            *facts.entry(*statement).or_default() += present.take_facts();
+            *count += present.take_facts();
             findings.extend(broken.drain(..).map(|words| Finding { statement, place, words }));
         }
         if findings.len() >= ENOUGH {
-            return Verdict { findings, facts };
+            break;
         }
     }
-    for (statement, it) in &mut statements {
+    let is_over = findings.len() < ENOUGH;
+    for ((statement, it), count) in statements.iter_mut().zip(&mut counts).filter(|_| is_over) {
         it.close(&present, &mut broken);
-        *facts.entry(*statement).or_default() += present.take_facts();
+        *count += present.take_facts();
         let place = history.len();
         findings.extend(broken.drain(..).map(|words| Finding { statement, place, words }));
     }
+    let facts = statements.iter().map(|(statement, _)| *statement).zip(counts).collect();
     Verdict { findings, facts }
 }

@@ -60,6 +60,7 @@ impl PreemptsWhenItMay {
         let is_alone = present.open().all(|other| {
             other.metadata.uid == first.metadata.uid
                 || !other.is_queued()
+                || present.depends(other, first)
                 || !other.spec.policy.isolated && present.effective_priority(other) < rank
         });
         let waits = self.blocked.get(&first.metadata.uid).is_some_and(|since| *since < long_ago)

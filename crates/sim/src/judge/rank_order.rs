@@ -82,9 +82,10 @@ pub fn is_placeable(present: &Present, task: &Task, patience: i64) -> bool {
             other.metadata.uid == task.metadata.uid
                 || task.unique_key().is_none()
                 || other.unique_key() != task.unique_key() && !present.depends(task, other)
-        }) && present.programs.keys().all(|program| {
-            let other = present.tasks.get(&program.task);
-            task.unique_key().is_none() || other.and_then(Task::unique_key) != task.unique_key()
+        }) && present.programs.keys().filter_map(|program| present.tasks.get(&program.task)).all(|other| {
+            // Also one whose task is gone.
+            let is_same = task.unique_key().is_some() && other.unique_key() == task.unique_key();
+            !is_same && !present.depends(task, other)
         })
     };
     let isolated_fits = !task.spec.policy.isolated || task.runtime() == "process";

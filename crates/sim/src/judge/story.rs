@@ -107,6 +107,14 @@ impl Story {
         self.happen(What::Started(program(task, attempt, place)))
     }
 
+    pub fn refused_by_quota(&mut self, task: &str, attempt: u32) -> &mut Self {
+        self.happen(What::Refused(program(task, attempt, "cluster/c")))
+    }
+
+    pub fn admitted(&mut self, task: &str, attempt: u32) -> &mut Self {
+        self.happen(What::Admitted(program(task, attempt, "cluster/c")))
+    }
+
     pub fn ended(&mut self, task: &str, attempt: u32, exit: i32) -> &mut Self {
         self.happen(What::Ended(program(task, attempt, "server/a"), Some(exit)))
     }

@@ -21,7 +21,7 @@ use super::users::key;
 const NAMES: u64 = 2;
 const RESOURCES: u64 = 4;
 /// Milliseconds that a quiet world has to make resources Ready before nobody wants them any more.
-const PATIENCE: i64 = 400_000;
+const PATIENCE: i64 = 1_000_000;
 /// The adapter that is not ours: it reports by itself.
 const OUTSIDE: &str = "outside";
 /// All required adapters.

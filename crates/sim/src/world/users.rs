@@ -1,6 +1,6 @@
 //! What users ask for, and how they change their minds.
 
-use muster_ports::clock::Clock as _;
+use muster_ports::clock::{Clock as _, Millis};
 use muster_ports::store::{Batch, Draft, Key, Precondition, ResourceName, Write};
 use muster_types::application::ApplicationSpec;
 use muster_types::{Job, Object, Task, TaskGroup, TaskKind};
@@ -113,6 +113,14 @@ impl World {
         stored.range(None, None).map(|stored| stored.name().to_owned()).collect()
     }
 
+    /// Names of objects in whose JSON something stands.
+    fn names_with(&self, plural: &str, words: &str) -> Vec<String> {
+        let stored = self.store.snapshot(&resource(plural));
+        let says = |json: &[u8]| std::str::from_utf8(json).is_ok_and(|json| json.contains(words));
+        let met = stored.range(None, None).filter(|stored| says(stored.json()));
+        met.map(|stored| stored.name().to_owned()).collect()
+    }
+
     pub(super) fn all(&self, plural: &str) -> Vec<Value> {
         let stored = self.store.snapshot(&resource(plural));
         stored.range(None, None).filter_map(|stored| serde_json::from_slice(stored.json()).ok()).collect()
@@ -122,14 +130,12 @@ impl World {
     pub(super) async fn ask(&mut self) -> Result<(), String> {
         if self.users.tasks < TASKS && self.dice.once_in(2) {
             for _ in 0..=self.dice.below(2) {
-                self.users.tasks += 1;
-                let number = self.users.tasks;
                 let spec = self.task_spec();
-                let state = if spec["suspend"] == true { "Created" } else { "Ready" };
-                let mut task = self.object("Task", &format!("t{number:03}"), 0x1000 + number, &spec);
-                task["status"] = json!({"state": state, "stateSince": task["metadata"]["creationTimestamp"]});
-                self.create::<Task>("tasks", task).await?;
+                self.create_task(&spec).await?;
             }
+        }
+        if self.users.tasks < TASKS && self.dice.once_in(20) {
+            self.create_chain().await?;
         }
         if self.dice.once_in(50) {
             let late = self.object("Application", &format!("a{SUBJECTS}"), 0x100 + SUBJECTS, &json!({}));
@@ -153,6 +159,26 @@ impl World {
         self.ask_managed().await?;
         self.ask_sinks().await?;
         self.change_minds().await
+    }
+
+    async fn create_task(&mut self, spec: &Value) -> Result<(), String> {
+        self.users.tasks += 1;
+        let number = self.users.tasks;
+        let state = if spec["suspend"] == true { "Created" } else { "Ready" };
+        let mut task = self.object("Task", &format!("t{number:03}"), 0x1000 + number, spec);
+        task["status"] = json!({"state": state, "stateSince": task["metadata"]["creationTimestamp"]});
+        self.create::<Task>("tasks", task).await
+    }
+
+    /// A task that may preempt, and one that it waits for, which may not by itself.
+    async fn create_chain(&mut self) -> Result<(), String> {
+        let subject = json!({"kind": "Application", "name": format!("a{}", self.dice.below(SUBJECTS))});
+        let container = json!({"command": ["true"]});
+        let first = json!({"kind": "discover", "subject": subject, "container": container});
+        let policy = json!({"preemptEnabled": true});
+        let then = json!({"kind": "analyze", "subject": subject, "container": container, "priority": 9, "policy": policy});
+        self.create_task(&first).await?;
+        self.create_task(&then).await
     }
 
     fn task_spec(&mut self) -> Value {
@@ -184,7 +210,8 @@ impl World {
         }
         for state in ["created", "pending", "running", "succeeded", "failed"] {
             if dice.once_in(12) {
-                spec["ttl"][state] = json!(format!("{}s", 30 * (dice.below(20) + 1)));
+                let unit = if dice.once_in(2) { 30 } else { 3 };
+                spec["ttl"][state] = json!(format!("{}s", unit * (dice.below(20) + 1)));
             }
         }
         if dice.once_in(8) {
@@ -281,6 +308,20 @@ impl World {
 
     /// Tasks are canceled, deleted and changed, groups and jobs canceled and suspended, schedules suspended.
     async fn change_minds(&mut self) -> Result<(), String> {
+        // One that makes way for another; and one whose server stands still.
+        let (stops, stands) = (self.dice.once_in(3), self.leader().is_none() && self.dice.once_in(3));
+        let met = match (stops, stands) {
+            (true, _) => self.names_with("tasks", "\"stopping\":\"Preempted\""),
+            (_, true) => self.names_with("tasks", "\"state\":\"Running\""),
+            _ => Vec::new(),
+        };
+        if let Some(name) = self.dice.pick(&met).cloned() {
+            if self.dice.once_in(2) {
+                self.delete_task(&name).await?;
+            } else {
+                self.patch::<Task>("tasks", &name, cancel).await?;
+            }
+        }
         if self.dice.once_in(5) {
             let names = self.names("tasks");
             let Some(name) = self.dice.pick(&names).cloned() else { return Ok(()) };
@@ -365,6 +406,9 @@ impl World {
         self.fate.revive();
         self.fleet.reconnect_all();
         self.cluster.calm_down();
+        for server in &self.servers {
+            server.machine.cut_off_logs(Millis(0));
+        }
         self.calm_sinks().await?;
         self.resume_all().await?;
         self.recorder.note(What::Quiet);

@@ -77,6 +77,8 @@ fn counts(history: &[Entry]) -> (usize, usize) {
 fn kind(what: &What) -> &'static str {
     match what {
         What::Change(_) => "commits",
+        What::Refused(_) => "refusals by a quota",
+        What::Admitted(_) => "pods let in",
         What::Started(_) => "starts",
         What::Ended(..) => "ends",
         What::Kept(_) => "logs kept",
