@@ -38,8 +38,8 @@ impl Statement for PreemptsWhenItMay {
         let is_new = present.at > self.looked_at;
         self.looked_at = present.at;
         let leaves = |task: &Task| task.status.stopping.is_some() || task.status.prefetched;
-        let is_full = present.room.is_some_and(|room| taken(present) >= room.slots);
-        let is_left = !is_full || !present.calm_for(LONG) || present.open().any(leaves);
+        let is_full = || present.room.is_some_and(|room| taken(present) >= room.slots);
+        let is_left = !present.calm_for(LONG) || !is_full() || present.open().any(leaves);
         if is_left || self.was_left {
             self.left_at = present.at;
         }

@@ -25,7 +25,7 @@ impl Statement for StartsWhenThereIsRoom {
         let present = moment.present;
         let is_new = present.at > self.looked_at;
         self.looked_at = present.at;
-        let is_full = !has_room(present) || !present.calm_for(SOON);
+        let is_full = !present.calm_for(SOON) || !has_room(present);
         if is_full || self.was_full {
             self.full_at = present.at;
         }

@@ -35,6 +35,8 @@ pub struct Managed {
     network: Vec<(String, AdapterReport)>,
     /// The pulse of each resource that was answered last while all is quiet.
     answered: BTreeMap<String, u64>,
+    /// Up to where everything was answered while all is quiet.
+    seen: Option<Revision>,
     made: u64,
 }
 
@@ -46,7 +48,7 @@ impl Managed {
         }))
         .map_err(|error| error.to_string())?;
         let rules = TypeRules::compile(&spec).map_err(|problems| format!("{problems:?}"))?;
-        Ok(Self { rules, spec, network: Vec::new(), answered: BTreeMap::new(), made: 0 })
+        Ok(Self { rules, spec, network: Vec::new(), answered: BTreeMap::new(), seen: None, made: 0 })
     }
 }
 
@@ -81,13 +83,13 @@ impl World {
     }
 
     /// Writes a resource that was read; whoever was faster is not overwritten.
-    async fn write_managed(&self, resource: &ManagedResource) -> Result<(), String> {
+    async fn write_managed(&self, mut resource: ManagedResource) -> Result<(), String> {
         let expect = match resource.metadata.resource_version.parse() {
             Ok(revision) => Precondition::At(Revision(revision)),
             Err(_) => Precondition::Absent,
         };
-        let json = serde_json::to_value(resource).map_err(|error| error.to_string())?;
-        self.put::<ManagedResource>("clusters", json, expect).await
+        resource.metadata.resource_version.clear();
+        self.put_typed(key("clusters", &resource.metadata.name), &resource, expect).await
     }
 
     /// Users make resources, change their specs and delete them.
@@ -105,7 +107,7 @@ impl World {
             resource.metadata.finalizers = vec![FINALIZER.to_owned()];
             resource.metadata.creation_timestamp = Some(now);
             fold_conditions(&self.managed.rules, &mut resource, now);
-            return self.write_managed(&resource).await;
+            return self.write_managed(resource).await;
         }
         if !self.dice.once_in(25) {
             return Ok(());
@@ -122,7 +124,7 @@ impl World {
             resource.spec = json!({"size": self.dice.below(100)});
         }
         fold_conditions(&self.managed.rules, &mut resource, now);
-        self.write_managed(&resource).await
+        self.write_managed(resource).await
     }
 
     pub(super) fn all_managed_went(&self) -> bool {
@@ -140,7 +142,7 @@ impl World {
             resource.metadata.generation += 1;
             resource.metadata.deletion_timestamp = Some(now);
             fold_conditions(&self.managed.rules, &mut resource, now);
-            self.write_managed(&resource).await?;
+            self.write_managed(resource).await?;
         }
         Ok(true)
     }
@@ -149,7 +151,8 @@ impl World {
     pub(super) async fn report_managed(&mut self) -> Result<(), String> {
         let well = self.is_quiet;
         let now = MicroTimestamp::from_microsecond(self.now().0 * 1000);
-        if well || self.dice.once_in(4) {
+        let is_news = self.managed.seen.replace(self.store.revision()) != Some(self.store.revision());
+        if well && is_news || !well && self.dice.once_in(4) {
             for resource in self.managed() {
                 let Some(pulse) = &resource.status.pulse else { continue };
                 // A quiet outside answers each pulse once.
@@ -195,7 +198,7 @@ impl World {
         };
         let Some(status) = verdict.into_status() else { return Ok(()) };
         resource.status = status;
-        self.write_managed(&resource).await
+        self.write_managed(resource).await
     }
 }
 

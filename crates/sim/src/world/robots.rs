@@ -62,8 +62,8 @@ impl World {
             if connected {
                 robot.status.last_heartbeat_time = Some(now.to_timestamp());
             }
-            let robot = serde_json::to_value(&robot).map_err(|error| error.to_string())?;
-            self.put::<Robot>("robots", robot, Precondition::At(stored.revision)).await?;
+            robot.metadata.resource_version.clear();
+            self.put_typed(key("robots", &name), &robot, Precondition::At(stored.revision)).await?;
             // What the store did not take is said again.
             if self.store.get(&key("robots", &name)).is_some_and(|now| now.revision > stored.revision) {
                 self.robots.heard.insert(name, (at, connected));

@@ -82,8 +82,17 @@ impl World {
         object["metadata"]["resourceVersion"] = json!("");
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let object: T = serde_json::from_value(object).map_err(|error| format!("{name}: {error}"))?;
-        let key = key(plural, &name);
-        let json = serde_json::to_vec(&object).map_err(|error| error.to_string())?;
+        self.put_typed(key(plural, &name), &object, expect).await
+    }
+
+    /// The same with an object that has no resource version.
+    pub(super) async fn put_typed<T: Serialize>(
+        &self,
+        key: Key,
+        object: &T,
+        expect: Precondition,
+    ) -> Result<(), String> {
+        let json = serde_json::to_vec(object).map_err(|error| error.to_string())?;
         let draft = Draft::of_object(json).ok_or("no place for the revision")?;
         // Whoever asked hears of a refusal, and may ask again.
         drop(self.store.commit(Batch::of(Write::Put { key, expect, draft })).await);
