@@ -129,8 +129,7 @@ fn enabled(store: &Store) -> impl Iterator<Item = (EventSink, Cursor)> {
     let stored = store.snapshot(&ResourceName::new(SINKS));
     let told = stored.range(None, None).filter_map(|stored| {
         let sink = EventSink::from_json(stored.json()).ok().filter(|sink| !sink.spec.suspend)?;
-        // One that was told nothing yet is told what comes after it.
-        let new = || Cursor { upto: stored.revision.0, ..Cursor::default() };
+        let new = || Cursor::first(&sink, stored.revision);
         let cursor = Cursor::read(store, &sink.metadata.uid).unwrap_or_else(new);
         Some((sink, cursor))
     });

@@ -106,13 +106,13 @@ impl World {
         put(&self.store, plural, name, object).await
     }
 
-    async fn sink(&self, spec: &Value) {
+    async fn sink(&self, spec: &Value) -> Revision {
         let object = json!({
             "apiVersion": "muster.dev/v1alpha1", "kind": "EventSink",
             "metadata": {"name": "s", "namespace": "default", "uid": "sink-uid", "resourceVersion": "", "generation": 1},
             "spec": spec,
         });
-        self.put("eventsinks", "s", &object).await;
+        self.put("eventsinks", "s", &object).await
     }
 
     async fn amqp(&self) {
@@ -285,6 +285,24 @@ async fn a_new_sink_hears_of_what_came_after_it_although_it_could_not_be_reached
     world.task("a").await;
     world.until("it is told", |status| condition(status, "Connected")["reason"] == "NoSecret").await;
     world.places.nonsense.store(false, Ordering::Relaxed);
+    assert_eq!(by_object(&world.arrived(3).await)["a"], LIFE);
+}
+
+#[tokio::test]
+async fn a_new_sink_that_was_changed_before_it_was_told_anything_begins_where_it_was_made() {
+    let mut world = World::new();
+    world.relay.abort();
+    let made = world.sink(&json!({"amqp": {"url": "amqp://b"}})).await;
+    world.task("a").await;
+    let changed = json!({
+        "apiVersion": "muster.dev/v1alpha1", "kind": "EventSink",
+        "metadata": {"name": "s", "namespace": "default", "uid": "sink-uid", "generation": 2},
+        "spec": {"amqp": {"url": "amqp://b"}, "window": 5},
+        // So the API writes it.
+        "status": {"confirmedRevision": made.0},
+    });
+    world.put("eventsinks", "s", &changed).await;
+    world.crash();
     assert_eq!(by_object(&world.arrived(3).await)["a"], LIFE);
 }
 

@@ -20,6 +20,8 @@ use crate::recorder::{Recorder, program};
 
 /// A program that never ends well.
 pub const ALWAYS_FAILS: &str = "false";
+/// A program that does not end by itself.
+pub const NEVER_ENDS: &str = "sleep";
 /// Slots of a machine.
 pub const SLOTS: usize = 4;
 /// Milliseconds that a program has to end.
@@ -46,6 +48,8 @@ struct Inner {
     left: BTreeSet<Handle>,
     /// Attempts whose program never ends well.
     hopeless: BTreeSet<Handle>,
+    /// Attempts whose program does not end by itself.
+    endless: BTreeSet<Handle>,
     /// Where logs are kept cannot be reached until then.
     away_until: Millis,
     /// Nothing goes wrong any more.
@@ -108,8 +112,10 @@ impl Runtime for FakeRuntime {
         }
         inner.left.insert(launch.handle.clone());
         let command = launch.containers.first().and_then(|container| container.command.first());
-        if command.is_some_and(|command| command == ALWAYS_FAILS) {
-            inner.hopeless.insert(launch.handle.clone());
+        match command.map(String::as_str) {
+            Some(ALWAYS_FAILS) => drop(inner.hopeless.insert(launch.handle.clone())),
+            Some(NEVER_ENDS) => drop(inner.endless.insert(launch.handle.clone())),
+            _ => {}
         }
         inner.waiting.insert((Reverse(launch.priority), launch.handle), launch.prefetch);
         inner.fill();
@@ -188,6 +194,7 @@ impl FakeRuntime {
             facts: Vec::new(),
             left: BTreeSet::new(),
             hopeless: BTreeSet::new(),
+            endless: BTreeSet::new(),
             away_until: Millis(0),
             is_quiet: false,
             now: Millis(0),
@@ -221,6 +228,7 @@ impl FakeRuntime {
         let running: Vec<_> = inner.running.iter().map(|(handle, life)| (handle.clone(), *life)).collect();
         for (handle, life) in running {
             let ends = match life {
+                Life::Runs if inner.endless.contains(&handle) => false,
                 Life::Runs => inner.dice.once_in(if is_quiet { 3 } else { 8 }),
                 Life::Stopping(until) => now > until || inner.dice.once_in(3),
             };

@@ -160,7 +160,7 @@ impl World {
             full_until: None,
             ahead,
             underway: Vec::new(),
-            users: Users::default(),
+            users: Users::new(&mut dice),
             managed: Managed::new()?,
             planned: Planned::default(),
             robots: Robots::default(),
@@ -192,7 +192,7 @@ impl World {
             }
             let at = self.recorder.at();
             unwanted = unwanted || self.calm_managed(at - quiet).await?;
-            let is_at_rest = unwanted && self.managed().is_empty() && self.is_at_rest();
+            let is_at_rest = unwanted && self.is_at_rest();
             if is_at_rest && at - *rested.get_or_insert(at) >= SETTLING {
                 break;
             }
@@ -352,8 +352,8 @@ impl World {
             && self.servers.iter().all(|server| server.machine.is_idle())
             && self.fleet.is_idle()
             && self.cluster.is_idle()
-            && self.all_ended()
             && self.all_managed_went()
+            && self.all_ended()
     }
 }
 

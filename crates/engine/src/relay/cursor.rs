@@ -1,8 +1,9 @@
 //! How far a sink was told, written down in the store.
 
 use muster_ports::store::{
-    Batch, Check, CommitError, Draft, Key, Precondition, ResourceName, Store, Stored, Write,
+    Batch, Check, CommitError, Draft, Key, Precondition, ResourceName, Revision, Store, Stored, Write,
 };
+use muster_types::EventSink;
 use serde::{Deserialize, Serialize};
 
 /// Where cursors are kept, by the uid of their sink.
@@ -31,6 +32,12 @@ fn parse(stored: &Stored) -> Option<Cursor> {
 }
 
 impl Cursor {
+    /// Where a sink begins that was told nothing yet: it is told what comes after it. One that was changed since says where it
+    /// began.
+    pub fn first(sink: &EventSink, revision: Revision) -> Self {
+        Self { upto: sink.status.confirmed_revision.unwrap_or(revision.0), ..Self::default() }
+    }
+
     /// What is written down; `None` if nothing is, or if it cannot be read.
     pub fn read(store: &Store, uid: &str) -> Option<Self> {
         parse(&store.get(&key(uid))?)

@@ -129,7 +129,7 @@ impl<'a> Telling<'a> {
         let lease = Lease::acquire(store, &name, &settings.holder, settings.lease, now).await?;
         let kept = Cursor::read(store, &self.worker.uid);
         // A new sink begins with what comes after it, which is written down before anything else of it.
-        self.cursor = kept.unwrap_or(Cursor { upto: self.seen.revision.0, ..Cursor::default() });
+        self.cursor = kept.unwrap_or_else(|| Cursor::first(&self.seen.sink, self.seen.revision));
         if kept.is_none() {
             self.cursor.write(store, &self.worker.uid, lease.guard()).await?;
         }

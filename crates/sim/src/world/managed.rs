@@ -128,7 +128,7 @@ impl World {
     }
 
     pub(super) fn all_managed_went(&self) -> bool {
-        self.managed().is_empty()
+        self.names("clusters").is_empty()
     }
 
     /// In a quiet world they become Ready. Then nobody wants them any more, and they go. True once that was asked for.
@@ -191,8 +191,9 @@ impl World {
         report: &AdapterReport,
         now: MicroTimestamp,
     ) -> Result<(), String> {
-        let found = self.managed().into_iter().find(|resource| resource.metadata.name == name);
-        let Some(mut resource) = found else { return Ok(()) };
+        let Some(stored) = self.store.get(&key("clusters", name)) else { return Ok(()) };
+        let mut resource: ManagedResource =
+            serde_json::from_slice(stored.json()).map_err(|error| error.to_string())?;
         let Ok(verdict) = accept_report(&self.managed.rules, &resource, report, false, now) else {
             return Ok(());
         };

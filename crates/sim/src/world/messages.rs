@@ -34,8 +34,9 @@ impl World {
             return Ok(());
         }
         if !self.all("eventsinks").is_empty() {
-            let toggle = |it: &mut Value| it["spec"]["suspend"] = json!(it["spec"]["suspend"] != true);
-            return self.patch::<EventSink>("eventsinks", LATER, toggle).await;
+            return self
+                .patch::<EventSink>("eventsinks", LATER, |it| suspend(it, it["spec"]["suspend"] != true))
+                .await;
         }
         let spec = self.sink_spec();
         let sink = self.object("EventSink", LATER, 0x5001, &spec);
@@ -45,6 +46,15 @@ impl World {
     /// The broker works, and nobody keeps a sink from it.
     pub(super) async fn calm_sinks(&mut self) -> Result<(), String> {
         self.sinks.calm_down();
-        self.patch::<EventSink>("eventsinks", LATER, |it| it["spec"]["suspend"] = json!(false)).await
+        self.patch::<EventSink>("eventsinks", LATER, |it| suspend(it, false)).await
     }
+}
+
+/// As the API does: a sink that was told nothing yet says where it begins when it is changed.
+fn suspend(sink: &mut Value, on: bool) {
+    let version = sink["metadata"]["resourceVersion"].as_str().and_then(|it| it.parse::<u64>().ok());
+    if sink["spec"]["suspend"] != true && sink["status"]["confirmedRevision"].is_null() {
+        sink["status"]["confirmedRevision"] = json!(version);
+    }
+    sink["spec"]["suspend"] = json!(on);
 }

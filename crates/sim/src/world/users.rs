@@ -5,13 +5,14 @@ use muster_ports::store::{Batch, Draft, Key, Precondition, ResourceName, Write};
 use muster_types::application::ApplicationSpec;
 use muster_types::{Job, Object, Task, TaskGroup, TaskKind};
 use muster_workflows::departure::COUNTED;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::World;
+use crate::dice::Dice;
 use crate::fake_cluster::RARE;
-use crate::fake_runtime::{ALWAYS_FAILS, MEMORY};
+use crate::fake_runtime::{ALWAYS_FAILS, MEMORY, NEVER_ENDS};
 use crate::judge::history::{Request, What};
 
 /// Where everything is.
@@ -29,6 +30,14 @@ pub struct Users {
     tasks: u64,
     groups: u64,
     jobs: u64,
+    /// One task in so many never ends by itself.
+    endless: u64,
+}
+
+impl Users {
+    pub fn new(dice: &mut Dice) -> Self {
+        Self { endless: if dice.once_in(3) { 4 } else { 20 }, ..Self::default() }
+    }
 }
 
 impl World {
@@ -139,7 +148,10 @@ impl World {
     pub(super) async fn ask(&mut self) -> Result<(), String> {
         if self.users.tasks < TASKS && self.dice.once_in(2) {
             for _ in 0..=self.dice.below(2) {
-                let spec = self.task_spec();
+                let mut spec = self.task_spec();
+                if self.dice.once_in(self.users.endless) {
+                    spec["container"]["command"] = json!([NEVER_ENDS]);
+                }
                 self.create_task(&spec).await?;
             }
         }
@@ -291,6 +303,10 @@ impl World {
         if let Some(spec) = spec.as_object_mut() {
             spec.remove("suspend");
         }
+        if self.dice.once_in(8) {
+            // Not for one that waits for its turn.
+            spec["ttl"]["created"] = json!("4s");
+        }
         spec
     }
 
@@ -420,6 +436,9 @@ impl World {
         }
         self.calm_sinks().await?;
         self.resume_all().await?;
+        for name in self.names_with("tasks", &format!("[\"{NEVER_ENDS}\"]")) {
+            self.patch::<Task>("tasks", &name, cancel).await?;
+        }
         self.recorder.note(What::Quiet);
         Ok(())
     }
@@ -439,15 +458,46 @@ impl World {
 
     /// Every task that was submitted has ended, and every job and group.
     pub(super) fn all_ended(&self) -> bool {
-        let is_over = |object: &Value, waits: bool| match object["status"]["state"].as_str() {
-            Some("Succeeded" | "Failed" | "Canceled" | "Skipped") => true,
+        let is_over = |object: &Head, waits: bool| match object.status.state.as_str() {
+            "Succeeded" | "Failed" | "Canceled" | "Skipped" => true,
             // A user's own that was never submitted stays so.
-            _ => waits && object["spec"]["suspend"] == true,
+            _ => waits && object.spec.suspend,
         };
-        self.all("tasks").iter().all(|task| is_over(task, task["metadata"]["ownerReferences"].is_null()))
-            && self.all("jobs").iter().all(|job| is_over(job, false))
-            && self.all("taskgroups").iter().all(|group| is_over(group, false))
+        ["jobs", "taskgroups", "tasks"].into_iter().all(|plural| {
+            let stored = self.store.snapshot(&resource(plural));
+            let mut heads = stored.range(None, None).map(|it| serde_json::from_slice::<Head>(it.json()));
+            heads.all(|head| {
+                head.is_ok_and(|it| is_over(&it, plural == "tasks" && it.metadata.owner_references.is_none()))
+            })
+        })
     }
+}
+
+/// As much of an object as says whether it has ended.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Head {
+    metadata: HeadMetadata,
+    spec: HeadSpec,
+    status: HeadStatus,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct HeadMetadata {
+    owner_references: Option<IgnoredAny>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct HeadSpec {
+    suspend: bool,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct HeadStatus {
+    state: String,
 }
 
 fn cancel(task: &mut Value) {

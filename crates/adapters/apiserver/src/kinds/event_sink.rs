@@ -6,13 +6,20 @@ use muster_types::event_sink::{EventSinkSpec, MqttSink, Profile};
 use muster_types::name_rules;
 use serde_json::json;
 
-use crate::kind::{Column, Strategy};
+use crate::kind::{Column, Strategy, Writing};
 use crate::refusal::Causes;
 
 /// Most messages under way at once.
 const MOST_WINDOW: u32 = 50_000;
 
 impl Strategy for EventSinkSpec {
+    /// A sink that was told nothing yet is told what comes after it, also when it is changed before that.
+    fn prepare_change(old: &EventSink, new: &mut EventSink, _by: Writing<'_>) {
+        if !old.spec.suspend && new.status.confirmed_revision.is_none() {
+            new.status.confirmed_revision = old.metadata.resource_version.parse().ok();
+        }
+    }
+
     fn validate(sink: &EventSink, causes: &mut Causes) {
         let spec = &sink.spec;
         validate_sort(spec, causes);

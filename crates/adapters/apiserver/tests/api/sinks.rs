@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::server::{Server, path};
+use crate::server::{MERGE_PATCH, Server, path};
 
 fn sink(name: &str, spec: &Value) -> Value {
     json!({"apiVersion": "muster.dev/v1alpha1", "kind": "EventSink", "metadata": {"name": name}, "spec": spec})
@@ -52,6 +52,24 @@ async fn a_sink_that_cannot_be_is_refused_with_the_field() {
         assert_eq!((&causes[0]["field"], &causes[1]), (&json!(field), &Value::Null), "{causes}");
         assert!(causes[0]["message"].as_str().unwrap().contains(why), "{causes}");
     }
+}
+
+#[tokio::test]
+async fn a_sink_that_is_changed_before_it_was_told_anything_says_where_it_begins() {
+    let server = Server::start().await;
+    let spec = json!({"amqp": {"url": "amqp://broker"}});
+    let made = server.post(&path("eventsinks"), &sink("s", &spec)).await.json();
+    let begins: u64 = made["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
+    for window in [5, 6] {
+        let change = json!({"spec": {"window": window}});
+        let changed = server.patch(&path("eventsinks/s"), MERGE_PATCH, &change).await.json();
+        assert_eq!(changed["status"]["confirmedRevision"], begins, "{changed}");
+    }
+    // Whoever had it suspended wants nothing of what was until then.
+    let suspended = json!({"amqp": {"url": "amqp://broker"}, "suspend": true});
+    server.post(&path("eventsinks"), &sink("later", &suspended)).await;
+    let resumed = server.patch(&path("eventsinks/later"), MERGE_PATCH, &json!({"spec": {"suspend": false}})).await;
+    assert!(resumed.json()["status"]["confirmedRevision"].is_null(), "{}", resumed.json());
 }
 
 #[tokio::test]
