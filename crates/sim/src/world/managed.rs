@@ -151,7 +151,9 @@ impl World {
     pub(super) async fn report_managed(&mut self) -> Result<(), String> {
         let well = self.is_quiet;
         let now = MicroTimestamp::from_microsecond(self.now().0 * 1000);
-        let is_news = self.managed.seen.replace(self.store.revision()) != Some(self.store.revision());
+        let stored = self.store.snapshot(&key("clusters", "x").resource);
+        let newest = stored.range(None, None).map(|stored| stored.revision).max();
+        let is_news = std::mem::replace(&mut self.managed.seen, newest) != newest;
         if well && is_news || !well && self.dice.once_in(4) {
             for resource in self.managed() {
                 let Some(pulse) = &resource.status.pulse else { continue };
