@@ -117,9 +117,12 @@ impl World {
     ) -> Result<(), String> {
         let Some(stored) = self.store.get(&key(plural, name)) else { return Ok(()) };
         let mut object: Value = serde_json::from_slice(stored.json()).map_err(|error| error.to_string())?;
-        let before = object["spec"].clone();
+        let before = object.clone();
         change(&mut object);
-        if object["spec"] != before {
+        if object == before {
+            return Ok(());
+        }
+        if object["spec"] != before["spec"] {
             object["metadata"]["generation"] =
                 json!(object["metadata"]["generation"].as_i64().unwrap_or(1) + 1);
         }
@@ -436,10 +439,29 @@ impl World {
         }
         self.calm_sinks().await?;
         self.resume_all().await?;
-        for name in self.names_with("tasks", &format!("[\"{NEVER_ENDS}\"]")) {
-            self.patch::<Task>("tasks", &name, cancel).await?;
-        }
+        self.cancel_much().await?;
         self.recorder.note(What::Quiet);
+        Ok(())
+    }
+
+    /// Half of what is there is not wanted any more, nor is what does not end by itself.
+    async fn cancel_much(&mut self) -> Result<(), String> {
+        for name in self.names("jobs") {
+            if self.dice.once_in(2) {
+                self.patch::<Job>("jobs", &name, cancel).await?;
+            }
+        }
+        for name in self.names("taskgroups") {
+            if self.dice.once_in(2) {
+                self.patch::<TaskGroup>("taskgroups", &name, cancel).await?;
+            }
+        }
+        let endless = self.names_with("tasks", &format!("[\"{NEVER_ENDS}\"]"));
+        for name in self.names("tasks") {
+            if endless.contains(&name) || self.dice.once_in(2) {
+                self.patch::<Task>("tasks", &name, cancel).await?;
+            }
+        }
         Ok(())
     }
 
