@@ -23,7 +23,7 @@ pub const ALWAYS_FAILS: &str = "false";
 /// A program that does not end by itself.
 pub const NEVER_ENDS: &str = "sleep";
 /// Slots of a machine.
-pub const SLOTS: usize = 4;
+pub const SLOTS: usize = 3;
 /// Milliseconds that a program has to end.
 const GRACE: i64 = 10_000;
 /// Memory of a machine.
@@ -229,7 +229,7 @@ impl FakeRuntime {
         for (handle, life) in running {
             let ends = match life {
                 Life::Runs if inner.endless.contains(&handle) => false,
-                Life::Runs => inner.dice.once_in(if is_quiet { 3 } else { 8 }),
+                Life::Runs => inner.dice.once_in(if is_quiet { 3 } else { 10 }),
                 Life::Stopping(until) => now > until || inner.dice.once_in(3),
             };
             let (exit, what) = match life {
