@@ -154,6 +154,8 @@ pub struct Board {
     pub(crate) stranded: BTreeMap<Slot, Hold>,
     /// Tasks nobody has said yet why they wait; bounded.
     pub(crate) unexplained: VecDeque<Slot>,
+    /// An isolated task had an attempt in the last pass.
+    was_isolated: bool,
 }
 
 /// How a task ended.
@@ -202,6 +204,7 @@ impl Board {
             isolated_active: 0,
             stranded: BTreeMap::new(),
             unexplained: VecDeque::new(),
+            was_isolated: false,
         }
     }
 
@@ -261,11 +264,35 @@ impl Board {
         self.slots.insert(task.uid, slot);
         self.groups[group as usize].members += 1;
         let is_unexplained = matches!(phase, Phase::Waiting(State::Ready) | Phase::Awaiting(State::Ready));
-        if is_unexplained && self.unexplained.len() < MAX_UNEXPLAINED {
-            self.unexplained.push_back(slot);
+        if is_unexplained {
+            self.explain_soon(slot);
         }
         self.put(slot, entry);
         self.refresh_around(group);
+    }
+
+    /// What a task waits for may be another thing than is recorded.
+    fn explain_soon(&mut self, slot: Slot) {
+        if self.unexplained.len() < MAX_UNEXPLAINED {
+            self.unexplained.push_back(slot);
+        }
+    }
+
+    /// An isolated task ended: what waited for it waits for something else.
+    pub(crate) fn notice_isolation(&mut self) {
+        let is_over = std::mem::replace(&mut self.was_isolated, self.isolated_active > 0);
+        if !is_over || self.was_isolated {
+            return;
+        }
+        let free = MAX_UNEXPLAINED.saturating_sub(self.unexplained.len());
+        let waited = self.entries().map(|(slot, _)| slot).filter(|slot| self.is_postponed(*slot));
+        let waited: Vec<Slot> = waited.take(free).collect();
+        self.unexplained.extend(waited);
+    }
+
+    /// True if it is recorded of a task in the queue that a rule holds it back.
+    pub(crate) fn is_postponed(&self, slot: Slot) -> bool {
+        self.entry(slot).is_some_and(|entry| entry.phase == Phase::Waiting(State::Postponed))
     }
 
     /// A task is gone.
@@ -656,6 +683,13 @@ impl Board {
             return;
         }
         self.withdraw_offer(group);
+        // One that waited for room is held back by a rule now, or the other way round.
+        for (.., slot) in current.into_iter().chain(offer) {
+            let is_waiting = self.entry(slot).is_some_and(|entry| matches!(entry.phase, Phase::Waiting(_)));
+            if is_waiting && self.groups[group as usize].is_exclusive() {
+                self.explain_soon(slot);
+            }
+        }
         if let Some(rank) = offer {
             self.offered.insert(rank, group);
             let runtime = self.entry(rank.2).map_or(self.settings.default_runtime, |entry| entry.runtime);

@@ -256,6 +256,7 @@ impl Board {
     pub fn plan_on(&mut self, now: i64, places: &mut dyn Places) -> Plan {
         let mut plan = Plan::default();
         self.wake_resting(now);
+        self.notice_isolation();
         self.rooms.forget_refusals();
         self.stranded.clear();
         self.try_nodes_again(now);
@@ -463,14 +464,18 @@ impl Board {
         self.move_to(slot, next);
     }
 
-    /// Says of some tasks that were never offered what they wait for.
+    /// Says of some tasks what they wait for: new ones, and those that a rule holds back now, or no more.
     fn explain_some(&mut self, now: i64, plan: &mut Plan) {
         for _ in 0..self.settings.holds_per_pass {
             let Some(slot) = self.unexplained.pop_front() else { break };
-            // For room a task waits in the pass itself, unless there can never be any.
-            if let Some(hold) = self.hold_of(slot, now)
-                && (hold.state() == State::Postponed || matches!(hold, Hold::NeverFits(_)))
-            {
+            let Some(hold) = self.hold_of(slot, now) else { continue };
+            let is_said = match hold.state() {
+                State::Postponed => true,
+                // For room a task waits in the pass itself, unless there can never be any or something else is recorded.
+                State::QuotaBlocked => matches!(hold, Hold::NeverFits(_)) || self.is_postponed(slot),
+                _ => false,
+            };
+            if is_said {
                 self.hold(slot, hold, plan);
             }
         }

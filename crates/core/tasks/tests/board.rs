@@ -422,6 +422,50 @@ fn an_isolated_task_waits_for_those_that_run_and_nothing_passes_it() {
 }
 
 #[test]
+fn a_task_that_waits_for_room_is_postponed_when_a_dependency_comes_and_waits_for_room_again_when_that_is_gone() {
+    play(
+        "room slots=1
+         kind language
+         kind analyze needs=language
+         task runs prio=9
+         plan
+         > start runs
+         task analysis kind=analyze subject=app/x prio=5
+         plan
+         > hold analysis Capacity
+         task discovery kind=language subject=app/x
+         plan
+         > hold discovery Capacity
+         > hold analysis Dependency
+         gone discovery
+         plan
+         > hold analysis Capacity",
+    );
+}
+
+#[test]
+fn what_waited_for_an_isolated_task_waits_for_room_once_that_is_gone() {
+    play(
+        "room slots=1
+         task alone isolated prio=9
+         plan
+         > start alone
+         task first
+         task second
+         task third
+         plan
+         > hold first Isolation
+         > hold second Isolation
+         > hold third Isolation
+         gone alone
+         plan
+         > start first
+         > hold second Capacity
+         > hold third Capacity",
+    );
+}
+
+#[test]
 fn two_isolated_tasks_take_turns() {
     play(
         "room slots=9
