@@ -88,11 +88,13 @@ impl Absent {
         match &self.what {
             Reference::SubjectKind(kind) => {
                 format!(
-                    "subject kind {kind:?} does not exist; declare it as a ResourceType or correct spec.subject.kind"
+                    "subject kind {kind:?} does not exist; declare it as a ResourceType, or submit the task again with another spec.subject.kind"
                 )
             }
             Reference::Subject { kind, name } => {
-                format!("subject {kind} {name:?} does not exist; create it or correct spec.subject")
+                format!(
+                    "subject {kind} {name:?} does not exist; create it, or submit the task again with another spec.subject"
+                )
             }
             Reference::Kind(kind) => SelectError::KindNotFound { kind: kind.clone() }.to_string(),
             Reference::Addon(addon) => SelectError::AddonNotFound { addon: addon.clone() }.to_string(),

@@ -80,21 +80,21 @@ impl Misfit {
     pub fn describe(self) -> String {
         match self {
             Self::NoRuntime(Runtime::Pod) => "no cluster for pods is configured; start the server with \
-                --cluster-kubeconfig, or set spec.runtime to process or robot"
+                --cluster-kubeconfig, or submit the task again with spec.runtime process or robot"
                 .to_owned(),
             Self::NoRuntime(Runtime::Robot) => "no broker for robots is configured; start the server with \
-                --mqtt-listen or --mqtt-url, or set spec.runtime to process or pod"
+                --mqtt-listen or --mqtt-url, or submit the task again with spec.runtime process or pod"
                 .to_owned(),
             Self::NoRuntime(Runtime::Process) => {
-                "the server has no slots for processes; start it with --slots, or set spec.runtime to pod or robot".to_owned()
+                "the server has no slots for processes; start it with --slots, or submit the task again with spec.runtime pod or robot".to_owned()
             }
             Self::Cpu { of: (asked, all) } => format!(
-                "it asks for {} cpu of {}; lower spec.resources.cpu or give the runtime more",
+                "it asks for {} cpu of {}; give the runtime more, or submit the task again with less in spec.resources.cpu",
                 cores(asked),
                 cores(all)
             ),
             Self::Memory { of: (asked, all) } => format!(
-                "it asks for {} memory of {}; lower spec.resources.memory or give the runtime more",
+                "it asks for {} memory of {}; give the runtime more, or submit the task again with less in spec.resources.memory",
                 bytes(asked),
                 bytes(all)
             ),

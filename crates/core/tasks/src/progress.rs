@@ -375,9 +375,16 @@ pub fn request_stop(
     if !has_attempt {
         return cancel(task, now);
     }
-    task.status.message = match by {
-        Some(by) => format!("Making room for {}", by.path),
-        None => "Stopping".to_owned(),
+    task.status.message = match (by, why) {
+        (Some(by), _) => {
+            format!("Making room for {}: its attempt ends, and it goes back to the queue", by.path)
+        }
+        (None, Stopping::Preempted) => {
+            "Making room: its attempt ends, and it goes back to the queue".to_owned()
+        }
+        (None, Stopping::Canceled) => "Ending: it was canceled".to_owned(),
+        (None, Stopping::Expired) => "Ending: its time is over (spec.ttl)".to_owned(),
+        (None, Stopping::Deleted) => "Ending: it is being deleted".to_owned(),
     };
     Ok(())
 }

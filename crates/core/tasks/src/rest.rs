@@ -24,15 +24,17 @@ pub(crate) fn describe_rest(task: &Task, words: &str, until: Timestamp) -> Waiti
 fn next_try(task: &Task, lost: bool) -> (&'static str, u32, Option<u32>) {
     let (spec, status) = (&task.spec, &task.status);
     let retries = status.retries.max(1);
+    let count = status.recovery.clone().unwrap_or_default();
     match (spec.restart.filter(|_| !lost), spec.reschedule) {
-        (Some(restart), None) => ("Restart", retries, Some(restart.attempts)),
-        (Some(restart), Some(_)) if retries <= restart.attempts => {
-            ("Restart", retries, Some(restart.attempts))
+        // Restarts are counted anew after the task was rescheduled; over an interval there is no last one.
+        (Some(restart), _) if count.failures > 0 => {
+            ("Restart", count.failures, restart.interval.is_none().then_some(restart.attempts))
         }
         (_, Some(policy)) => {
-            ("Reschedule", status.lost.max(1), (!policy.unlimited).then_some(policy.attempts))
+            let limit = (!policy.unlimited && policy.interval.is_none()).then_some(policy.attempts);
+            ("Reschedule", count.reschedules.max(1), limit)
         }
-        (None, None) => {
+        (_, None) => {
             let counts_lost = spec.retry.on.as_deref().is_some_and(|on| on.contains(&RetryOn::ExecutorLost));
             if lost && !counts_lost {
                 return ("Retry", status.lost.max(1), None);

@@ -70,13 +70,13 @@ pub enum Owner {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SelectError {
     /// The task names a kind that does not exist.
-    #[error("task kind {kind:?} does not exist; create it or correct spec.kind")]
+    #[error("task kind {kind:?} does not exist; create it, or submit the task again with another spec.kind")]
     KindNotFound {
         /// The kind it names.
         kind: String,
     },
     /// The task names an addon that does not exist.
-    #[error("addon {addon:?} does not exist; create it or correct spec.addon")]
+    #[error("addon {addon:?} does not exist; create it, or submit the task again with another spec.addon")]
     AddonNotFound {
         /// The addon it names.
         addon: String,
@@ -90,7 +90,9 @@ pub enum SelectError {
         declined: Vec<String>,
     },
     /// The task names an extension that does not exist.
-    #[error("extension {extension:?} does not exist; create it or correct spec.extensions")]
+    #[error(
+        "extension {extension:?} does not exist; create it, or submit the task again with other spec.extensions"
+    )]
     ExtensionNotFound {
         /// The extension it names.
         extension: String,

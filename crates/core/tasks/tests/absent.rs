@@ -61,7 +61,7 @@ fn a_task_without_its_kind_waits_with_a_reason_and_holds_nobody_back() {
     assert_eq!((hold.state(), hold.reason()), (State::Postponed, "KindNotFound"));
     assert_eq!(
         hold.message(),
-        "task kind \"gone\" does not exist; create it or correct spec.kind; the task fails after 60s without it"
+        "task kind \"gone\" does not exist; create it, or submit the task again with another spec.kind; the task fails after 60s without it"
     );
     assert_eq!(board.why(1, 0), Some(hold));
     assert_eq!(board.violations(), Vec::<String>::new());

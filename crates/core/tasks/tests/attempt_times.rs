@@ -88,6 +88,30 @@ fn times_in_whole_seconds_of_an_older_version_are_read() {
     assert_eq!(took, 1_000);
 }
 
+#[test]
+fn restarts_are_numbered_anew_after_each_reschedule() {
+    let (mut task, mut handle) = begun();
+    let spec =
+        json!({"restart": {"attempts": 2, "delay": "2s"}, "reschedule": {"attempts": 2, "delay": "3s"}});
+    task.spec = serde_json::from_value(spec).expect("the steps of this test are in order");
+    let mut said = Vec::new();
+    loop {
+        let ending = Ending::of_leader(3, Cause::Itself, Millis(HANDED_OVER));
+        observe_ended(&mut task, &handle, &ending, &Settings::default(), Millis(HANDED_OVER))
+            .expect("the steps of this test are in order");
+        let Some(waiting) = &task.status.waiting_for else { break };
+        said.push(waiting.message.split(" at ").next().unwrap_or_default().to_owned());
+        handle = begin_attempt(&mut task, None, None, &[], Millis(HANDED_OVER))
+            .expect("the steps of this test are in order");
+    }
+    let restarts = ["restart 1 of 2", "restart 2 of 2"];
+    let expected = [&restarts[..], &["reschedule 1 of 2"], &restarts, &["reschedule 2 of 2"], &restarts];
+    assert_eq!(
+        (said, task.state()),
+        (expected.concat().into_iter().map(String::from).collect(), State::Failed)
+    );
+}
+
 /// What a task waits for whose attempt ended with code 1.
 fn rests_after_a_failure(spec: Value) -> (String, String) {
     let (mut task, handle) = begun();

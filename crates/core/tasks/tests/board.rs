@@ -422,7 +422,8 @@ fn an_isolated_task_waits_for_those_that_run_and_nothing_passes_it() {
 }
 
 #[test]
-fn a_task_that_waits_for_room_is_postponed_when_a_dependency_comes_and_waits_for_room_again_when_that_is_gone() {
+fn a_task_that_waits_for_room_is_postponed_when_a_dependency_comes_and_waits_for_room_again_when_that_is_gone()
+ {
     play(
         "room slots=1
          kind language
@@ -522,7 +523,7 @@ fn a_task_that_can_never_fit_does_not_hold_up_the_others() {
          > hold giant NeverFits
          > start small
          why giant
-         > NeverFits: it asks for 11 memory of 10; lower spec.resources.memory or give the runtime more",
+         > NeverFits: it asks for 11 memory of 10; give the runtime more, or submit the task again with less in spec.resources.memory",
     );
 }
 
@@ -1347,8 +1348,8 @@ fn a_runtime_that_is_not_configured_is_said_as_such() {
          plan
          > hold a NoRuntime
          why a
-         > NoRuntime: the server has no slots for processes; start it with --slots, or set spec.runtime to pod or robot
+         > NoRuntime: the server has no slots for processes; start it with --slots, or submit the task again with spec.runtime pod or robot
          explain a
-         > QuotaBlocked: the server has no slots for processes; start it with --slots, or set spec.runtime to pod or robot",
+         > QuotaBlocked: the server has no slots for processes; start it with --slots, or submit the task again with spec.runtime pod or robot",
     );
 }

@@ -92,7 +92,7 @@ mod addons {
     fn an_addon_that_is_named_and_does_not_exist_is_told() {
         assert_eq!(
             chosen(&catalog([], []), &of_addon("java"), ""),
-            "AddonNotFound: addon \"java\" does not exist; create it or correct spec.addon"
+            "AddonNotFound: addon \"java\" does not exist; create it, or submit the task again with another spec.addon"
         );
     }
 
@@ -169,7 +169,7 @@ mod addons {
             assert_eq!(error.reason(), "KindNotFound");
             assert_eq!(
                 error.to_string(),
-                "task kind \"analyzer\" does not exist; create it or correct spec.kind"
+                "task kind \"analyzer\" does not exist; create it, or submit the task again with another spec.kind"
             );
         }
     }
@@ -340,7 +340,7 @@ mod extensions {
         let catalog = catalog(analyzers(), []);
         assert_eq!(
             chosen(&catalog, &with_extensions(of_addon("analyzer"), &["java"]), ""),
-            "ExtensionNotFound: extension \"java\" does not exist; create it or correct spec.extensions"
+            "ExtensionNotFound: extension \"java\" does not exist; create it, or submit the task again with other spec.extensions"
         );
     }
 

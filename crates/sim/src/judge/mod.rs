@@ -40,6 +40,7 @@ mod schedule_order;
 mod schedule_runs;
 mod schedule_times;
 mod starts_when_there_is_room;
+mod states_say_why;
 mod terminal_is_final;
 mod unique;
 mod work_ends;
@@ -144,6 +145,7 @@ fn statements() -> Vec<(&'static str, Box<dyn Statement>)> {
         ("schedule_runs", Box::<schedule_runs::ScheduleRuns>::default()),
         ("schedule_times", Box::<schedule_times::ScheduleTimes>::default()),
         ("starts_when_there_is_room", Box::<starts_when_there_is_room::StartsWhenThereIsRoom>::default()),
+        ("states_say_why", Box::<states_say_why::StatesSayWhy>::default()),
         ("terminal_is_final", Box::<terminal_is_final::TerminalIsFinal>::default()),
         ("unique", Box::new(unique::Unique)),
         ("work_ends", Box::new(work_ends::WorkEnds)),

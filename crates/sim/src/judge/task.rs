@@ -132,10 +132,18 @@ pub struct Status {
     pub rest_until: Option<String>,
     pub stopping: Option<String>,
     pub prefetched: bool,
+    pub waiting_for: WaitingFor,
     pub original: Option<u32>,
     pub refusals: Refusals,
     pub expired: bool,
     pub released: Option<String>,
+}
+
+/// What a task waits for.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct WaitingFor {
+    pub reason: String,
 }
 
 /// Which attempt a quota refused last.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::refusal::Causes;
 
 /// What may change while a task waits for its turn.
-const WAITING: &[&str] = &["name", "locator", "policy", "ttl", "cancel", "suspend", "priority"];
+const WAITING: &[&str] = &["name", "locator", "policy", "ttl", "cancel", "priority"];
 /// What may change while an attempt runs.
 const RUNNING: &[&str] = &["name", "locator", "ttl", "cancel"];
 
@@ -25,7 +25,8 @@ pub fn validate(old: &Task, new: &Task, causes: &mut Causes) {
     };
     for field in changed_fields(&fields(old), &fields(new)) {
         let at = format!("spec.{field}");
-        if field == "suspend" && allowed.contains(&"suspend") {
+        if field == "suspend" && allowed == WAITING {
+            // To take it away is what submitted the task.
             if new.spec.suspend {
                 causes
                     .forbidden(at, format!("the task is submitted ({state}) and cannot be held back again"));

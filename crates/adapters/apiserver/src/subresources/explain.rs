@@ -47,13 +47,17 @@ fn metadata(task: &Task) -> Value {
     json!({ "name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid })
 }
 
-/// What the engine says of a task that is stored like this. Why a task is tried again later is known to its status alone.
+/// What the engine says of a task that is stored like this. Why a task is tried again later,
+/// and that its attempt was told to end, is known to its status alone.
 fn complete(live: Explanation, task: &Task) -> Explanation {
     let mut told = Explanation { state: task.state(), since: since(task), ..live };
     let rests = told.waiting_for.as_ref().is_some_and(|waiting| waiting.reason == RESTING);
     if let Some(recorded) = task.status.waiting_for.clone().filter(|_| rests) {
         told.message.clone_from(&recorded.message);
         told.waiting_for = Some(recorded);
+    }
+    if task.status.stopping.is_some() {
+        told.message.clone_from(&task.status.message);
     }
     told
 }

@@ -3,6 +3,7 @@
 use muster_apiserver::access::Role;
 use muster_ports::explain::Explanation;
 use muster_types::State;
+use muster_types::explanation::RESTING;
 use serde_json::json;
 
 use crate::server::{Ask, Server, path, task};
@@ -33,6 +34,26 @@ async fn whoever_decides_explains() {
         "the state is the one that is stored"
     );
     assert_eq!(shown["recorded"], json!(null));
+}
+
+#[tokio::test]
+async fn a_rest_and_an_end_that_was_asked_for_are_explained_as_such() {
+    let server = Server::start().await;
+    let uid = server.create(&task("a")).await["metadata"]["uid"].as_str().unwrap().to_owned();
+    let resting = json!({"reason": RESTING, "message": "it starts again at some time", "task": ""});
+    let told =
+        Explanation { waiting_for: Some(serde_json::from_value(resting).unwrap()), ..Explanation::default() };
+    server.explain.tell(&uid, told);
+    let restart = json!({"reason": "Restart", "message": "restart 1 of 2"});
+    server.set_status("a", &json!({"state": "Ready", "waitingFor": restart})).await;
+    let shown = server.get(&place("explain")).await.good();
+    assert_eq!((&shown["waitingFor"], &shown["message"]), (&restart, &json!("restart 1 of 2")));
+
+    server.explain.tell(&uid, Explanation { message: "its attempt runs".into(), ..Explanation::default() });
+    let ending = "Ending: it was canceled";
+    let stopping = json!({"state": "Running", "stopping": "Canceled", "message": ending, "waitingFor": null});
+    server.set_status("a", &stopping).await;
+    assert_eq!(server.get(&place("explain")).await.good()["message"], ending);
 }
 
 #[tokio::test]

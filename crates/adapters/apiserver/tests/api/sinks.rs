@@ -68,7 +68,8 @@ async fn a_sink_that_is_changed_before_it_was_told_anything_says_where_it_begins
     // Whoever had it suspended wants nothing of what was until then.
     let suspended = json!({"amqp": {"url": "amqp://broker"}, "suspend": true});
     server.post(&path("eventsinks"), &sink("later", &suspended)).await;
-    let resumed = server.patch(&path("eventsinks/later"), MERGE_PATCH, &json!({"spec": {"suspend": false}})).await;
+    let resumed =
+        server.patch(&path("eventsinks/later"), MERGE_PATCH, &json!({"spec": {"suspend": false}})).await;
     assert!(resumed.json()["status"]["confirmedRevision"].is_null(), "{}", resumed.json());
 }
 
