@@ -823,6 +823,43 @@ fn a_higher_one_gets_the_place_of_the_lowest_that_waits_at_the_runtime() {
 }
 
 #[test]
+fn the_place_of_a_preempted_task_goes_to_who_preempted_it_although_others_wait_at_the_runtime() {
+    play(
+        "room slots=1
+         prefetch 2
+         task low
+         plan
+         > start low
+         state low Running
+         task a
+         task b
+         plan
+         > prefetch a
+         > prefetch b
+         task urgent prio=9 preempt
+         plan
+         > recall b
+         > prefetch urgent
+         returned b
+         state urgent Ready
+         plan
+         > recall a
+         > hold urgent Capacity
+         > wake 60
+         state urgent QuotaBlocked
+         returned a
+         now 60
+         plan
+         > preempt low for urgent
+         gone low
+         plan
+         > start urgent
+         > prefetch a
+         > prefetch b",
+    );
+}
+
+#[test]
 fn all_that_rank_lower_are_taken_back_for_one_that_must_have_the_slot_itself() {
     play(
         "room slots=1
@@ -1350,6 +1387,11 @@ fn a_runtime_that_is_not_configured_is_said_as_such() {
          why a
          > NoRuntime: the server has no slots for processes; start it with --slots, or submit the task again with spec.runtime pod or robot
          explain a
-         > QuotaBlocked: the server has no slots for processes; start it with --slots, or submit the task again with spec.runtime pod or robot",
+         > QuotaBlocked: the server has no slots for processes; start it with --slots, or submit the task again with spec.runtime pod or robot
+         task p pod
+         plan
+         > hold p NoRuntime
+         why p
+         > NoRuntime: no cluster for pods is configured; start the server with --cluster-kubeconfig, or submit the task again with spec.runtime process or robot",
     );
 }

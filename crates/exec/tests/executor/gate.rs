@@ -69,6 +69,27 @@ fn what_is_stopped_while_it_waits_ends_without_having_started() {
 }
 
 #[test]
+fn what_is_taken_back_while_it_waits_leaves_no_trace_and_what_runs_cannot_be_taken_back() {
+    let mut yard = gated(1);
+    yard.executor.start(launch("runs", &[("main", WAITS)]));
+    let mut ahead = launch("ahead", &[("main", "exit 4")]);
+    ahead.prefetch = 7;
+    yard.executor.start(ahead);
+    yard.executor.start(launch("next", &[("main", "exit 0")]));
+    for task in ["ahead", "runs", "unknown"] {
+        yard.executor.recall(&handle(task));
+    }
+    assert_eq!(yard.executor.waiting(), 1);
+    go(&mut yard, "runs");
+    assert_eq!(codes(&yard.ending("runs")), [0], "it was not disturbed");
+    yard.ending("next");
+    assert_eq!(yard.observations("ahead"), [Observation::Returned { prefetch: 7 }]);
+    assert!(!yard.work("ahead").exists(), "nothing was made for it");
+    yard.executor.start(launch("ahead", &[("main", "exit 5")]));
+    assert_eq!(codes(&yard.ending("ahead")), [5], "it can still be started");
+}
+
+#[test]
 fn starting_twice_what_waits_starts_it_once() {
     let mut yard = gated(1);
     yard.executor.start(launch("runs", &[("main", WAITS)]));
