@@ -18,7 +18,7 @@ use std::time::Duration;
 use muster_engine::relay::{Settings, hold_for_sinks};
 use muster_ports::blobs::MemoryBlobs;
 use muster_ports::clock::{Clock, ManualClock, Millis};
-use muster_ports::runtime::Fact;
+use muster_ports::runtime::{Fact, Observation};
 use muster_ports::store::{History, MemoryLog, Store};
 pub use muster_tasks::settings::Rule;
 
@@ -88,6 +88,8 @@ struct World {
     ahead: u32,
     /// News on its way to whoever leads.
     underway: Vec<Fact>,
+    /// When they hear of what happened at the latest, by the steady clock.
+    news_at: Option<i64>,
     users: Users,
     managed: Managed,
     planned: Planned,
@@ -160,6 +162,7 @@ impl World {
             full_until: None,
             ahead,
             underway: Vec::new(),
+            news_at: None,
             users: Users::new(&mut dice),
             managed: Managed::new()?,
             planned: Planned::default(),
@@ -228,7 +231,7 @@ impl World {
     async fn pass(&mut self, millis: i64) -> Result<(), String> {
         let mut left = millis;
         for _ in 0..MOST_LOOKS {
-            let news = self.has_news().then_some(NEWS_DELAY);
+            let news = self.news_in();
             let Some(due) = self.due().into_iter().chain(news).min() else { break };
             let wait = due.max(1);
             if wait >= left {
@@ -236,7 +239,7 @@ impl World {
             }
             self.tick(wait);
             left -= wait;
-            if news == Some(wait) {
+            if news.is_some_and(|news| news <= wait) {
                 self.deliver();
             }
             self.lead().await?;
@@ -244,6 +247,13 @@ impl World {
         }
         self.tick(left);
         Ok(())
+    }
+
+    /// In how many milliseconds whoever leads hears of what happened, if anything did.
+    fn news_in(&mut self) -> Option<i64> {
+        let at = self.recorder.at();
+        self.news_at = self.has_news().then(|| self.news_at.unwrap_or(at + NEWS_DELAY));
+        self.news_at.map(|news_at| news_at - at)
     }
 
     /// Something happened that whoever leads has not heard of.
@@ -264,6 +274,7 @@ impl World {
     /// News reaches whoever leads: late, and sometimes twice.
     fn deliver(&mut self) {
         let Some(leader) = self.leader() else { return };
+        self.news_at = None;
         self.underway.extend(self.servers[leader].machine.take_facts());
         let now = self.clock.wall();
         self.underway.extend(self.fleet.move_on(&mut self.dice, now));
@@ -273,7 +284,9 @@ impl World {
                 self.underway.push(fact);
                 continue;
             }
-            if self.dice.once_in(10) {
+            // What a quota refused is told by the server itself, and once.
+            let may_double = !matches!(fact.what, Observation::Blocked { .. });
+            if may_double && self.dice.once_in(10) {
                 self.faults += 1;
                 self.underway.push(fact.clone());
             }

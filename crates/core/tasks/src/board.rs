@@ -263,7 +263,12 @@ impl Board {
         });
         self.slots.insert(task.uid, slot);
         self.groups[group as usize].members += 1;
-        let is_unexplained = matches!(phase, Phase::Waiting(State::Ready) | Phase::Awaiting(State::Ready));
+        let is_unexplained = match phase {
+            Phase::Waiting(State::Ready) | Phase::Awaiting(State::Ready) => true,
+            // Refused by its executor, or read after a restart: others may hold it back by now.
+            Phase::Waiting(State::QuotaBlocked) => self.groups[group as usize].is_exclusive(),
+            _ => false,
+        };
         if is_unexplained {
             self.explain_soon(slot);
         }

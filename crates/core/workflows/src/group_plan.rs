@@ -96,7 +96,15 @@ fn room(spec: &TaskGroupSpec, members: &Members) -> u32 {
 
 fn choose_submitted(spec: &TaskGroupSpec, members: &mut Members, slice: u32) -> Vec<u32> {
     let most = room(spec, members).min(slice);
-    if most == 0 || members.counts().created == 0 { Vec::new() } else { members.to_submit(most) }
+    if most == 0 || members.counts().created == 0 {
+        return Vec::new();
+    }
+    let mut submit = members.to_submit(most);
+    if spec.mode() == GroupMode::Pipeline {
+        // One that was told to end before its turn has not ended yet, and takes those behind it with it when it has.
+        submit.retain(|place| *place == 0 || members.state(*place - 1) != Some(State::Created));
+    }
+    submit
 }
 
 /// The next members to make. One is submitted at once if none before it waits and there is room.

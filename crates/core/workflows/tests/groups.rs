@@ -54,7 +54,10 @@ impl Story {
                 self.members = Members::new(self.spec.total(), 0);
             }
             "look" => return self.look(number("slice").unwrap_or(100)),
-            "state" => self.members.observe(place(1), words[2].parse().expect("a state"), false),
+            "state" => {
+                let is_told_to_end = words.get(3) == Some(&"canceling");
+                self.members.observe(place(1), words[2].parse().expect("a state"), is_told_to_end);
+            }
             "gone" => self.members.observe_gone(place(1)),
             "suspend" => self.spec.suspend = true,
             "resume" => self.spec.suspend = false,
@@ -228,6 +231,21 @@ fn members_before_the_one_that_was_deleted_from_a_suspended_pipeline_go_on_when_
          look
          stand
          > Canceled: 2 of 4 succeeded, 2 canceled",
+    );
+}
+
+#[test]
+fn a_pipeline_does_not_pass_a_member_that_was_told_to_end_before_its_turn() {
+    play(
+        "group mode=pipeline tasks=3 suspend
+         look
+         > make 0 1 2
+         state 0 Created canceling
+         resume
+         look
+         state 0 Canceled canceling
+         look
+         > cancel 1 2 (Canceled:m, when (pipelined) task:b was canceled.)",
     );
 }
 

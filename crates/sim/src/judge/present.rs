@@ -19,6 +19,9 @@ pub const TASKS: &str = "tasks.muster.dev";
 /// Where subjects are kept.
 const APPLICATIONS: &str = "applications.muster.dev";
 
+/// News of an end comes within this time, in milliseconds.
+const NEWS: i64 = 15_000;
+
 /// A program that runs.
 #[derive(Debug, Clone)]
 pub struct Running {
@@ -65,6 +68,8 @@ pub struct Present {
     pub quiet_since: Option<i64>,
     /// When something last changed that concerns a subject.
     subjects: BTreeMap<(String, String), i64>,
+    /// When a program of a task that is gone last ended, by subject: nothing says when that was heard of.
+    unseen: BTreeMap<(String, String), i64>,
     /// When an isolated task was last at work.
     pub isolated_until: i64,
     /// Uids of tasks that are in the queue or at work.
@@ -93,6 +98,10 @@ impl Present {
             What::Ended(program, _) => {
                 self.programs.remove(program);
                 self.touch(&program.task);
+                let of = self.tasks.get(&program.task).filter(|task| task.gone);
+                if let Some(subject) = of.and_then(|task| task.spec.subject.as_ref()) {
+                    self.unseen.insert((subject.kind.clone(), subject.name.clone()), self.at);
+                }
             }
             What::Server(name, standing) => {
                 match standing {
@@ -241,7 +250,9 @@ impl Present {
     /// Nothing happened to the subject of a task for so long.
     pub fn subject_rests_since(&self, task: &Task) -> i64 {
         let Some(subject) = &task.spec.subject else { return 0 };
-        self.subjects.get(&(subject.kind.clone(), subject.name.clone())).copied().unwrap_or(0)
+        let subject = (subject.kind.clone(), subject.name.clone());
+        let unseen = self.unseen.get(&subject).map_or(0, |at| (*at).max(self.led_since.unwrap_or(0)) + NEWS);
+        self.subjects.get(&subject).copied().unwrap_or(0).max(unseen)
     }
 
     /// A statement compares a fact with its promise.
