@@ -6,7 +6,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::history::{Delivery, What};
 use super::present::Present;
 use super::task::Task;
-use super::{Moment, PATIENCE, Statement};
+use super::{Moment, Statement};
+
+/// A change is seen at most so long after the message that tells of it, in milliseconds: by a busy machine that follows real servers.
+const SEEN: i64 = 5_000;
 
 /// Where sinks are kept.
 pub const SINKS: &str = "eventsinks.muster.dev";
@@ -129,7 +132,7 @@ impl Messages {
     /// A recorder of real servers may see a message shortly before the change that it tells of.
     fn check_early(&mut self, present: &Present, broken: &mut Vec<String>) {
         while let Some((at, _)) = self.early.front()
-            && present.at - at > PATIENCE
+            && present.at - at > SEEN
             && let Some((_, delivery)) = self.early.pop_front()
         {
             let Delivery { sink, about, topic, .. } = &delivery;

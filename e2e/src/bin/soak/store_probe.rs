@@ -14,6 +14,8 @@ use crate::watches::API;
 pub const NAME: &str = "probe";
 /// A commit that takes longer, in milliseconds, is no slow disk: a pause or a full disk has an entry of its own.
 const MOST: i64 = 1_000;
+/// Commits that a pass makes one after the other, before what it decided is seen.
+const COMMITS: u32 = 3;
 /// Between two commits.
 const PAUSE: Duration = Duration::from_millis(60);
 /// How long it counts that one took long.
@@ -50,10 +52,11 @@ impl StoreProbe {
         probe
     }
 
-    /// How long a commit takes now, in milliseconds, at the server where it takes the shortest; 0 if none answers.
+    /// How long it takes now until what was decided is seen, in milliseconds, at the server where it takes the shortest; 0 if none answers.
     pub fn lag(&self) -> i64 {
         let lag = self.0.iter().filter_map(|measured| measured.lock().lag()).min();
-        i64::try_from(lag.unwrap_or_default().as_millis()).unwrap_or(i64::MAX).min(MOST)
+        let lag = lag.unwrap_or_default() * COMMITS;
+        i64::try_from(lag.as_millis()).unwrap_or(i64::MAX).min(MOST)
     }
 }
 
