@@ -224,6 +224,6 @@ mod tests {
         let mut story = Story::new();
         story.object("eventsinks.muster.dev", "d/s", json!({"spec": {"amqp": {}}}));
         story.task("a", "Running", 1).delivered("d/s", "a", "starting").delivered("d/s", "a", "success");
-        assert_eq!(story.wait(200).task("b", "Ready", 0).broken("messages").len(), 1);
+        assert_eq!(story.wait(6_000).task("b", "Ready", 0).broken("messages").len(), 1);
     }
 }
