@@ -169,11 +169,10 @@ impl Members {
         let goes_on =
             |member: &Member| matches!(member, Member::Here { state, cancel: false } if !state.is_terminal());
         let made = self.made as usize;
-        self.cancel_from = self.cancel_from.max(from as usize);
         while self.cancel_from < made && !goes_on(&self.by_place[self.cancel_from]) {
             self.cancel_from += 1;
         }
-        self.places(self.cancel_from, most, goes_on)
+        self.places(self.cancel_from.max(from as usize), most, goes_on)
     }
 
     fn places(&self, from: usize, most: u32, wanted: impl Fn(&Member) -> bool) -> Vec<u32> {

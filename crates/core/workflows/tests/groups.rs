@@ -250,6 +250,21 @@ fn a_pipeline_does_not_pass_a_member_that_was_told_to_end_before_its_turn() {
 }
 
 #[test]
+fn a_canceled_pipeline_ends_also_the_members_before_one_that_was_canceled_earlier() {
+    play(
+        "group mode=pipeline tasks=4
+         look
+         > make 0! 1 2 3
+         state 0 Running
+         state 3 Canceled
+         look
+         cancel
+         look
+         > cancel 0 1 2 (Canceled:m, when its group was canceled.)",
+    );
+}
+
+#[test]
 fn no_more_are_submitted_than_parallelism_allows() {
     play(
         "group tasks=1 count=5 parallelism=2

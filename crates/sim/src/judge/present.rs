@@ -68,7 +68,7 @@ pub struct Present {
     pub quiet_since: Option<i64>,
     /// When something last changed that concerns a subject.
     subjects: BTreeMap<(String, String), i64>,
-    /// When a program of a task that is gone last ended, by subject: nothing says when that was heard of.
+    /// When a task with an attempt went, or a program of one that is gone ended, by subject: nothing says when an end was heard of.
     unseen: BTreeMap<(String, String), i64>,
     /// When an isolated task was last at work.
     pub isolated_until: i64,
@@ -173,6 +173,10 @@ impl Present {
         }
         if task.spec.policy.isolated && (task.is_active() || before.as_ref().is_some_and(Task::is_active)) {
             self.isolated_until = self.at;
+        }
+        let was_active = before.as_ref().is_some_and(Task::is_active);
+        if let Some(subject) = task.spec.subject.as_ref().filter(|_| task.gone && was_active) {
+            self.unseen.insert((subject.kind.clone(), subject.name.clone()), self.at);
         }
         let uid = task.metadata.uid.clone();
         self.changed = Some(uid.clone());

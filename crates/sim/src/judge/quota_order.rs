@@ -18,6 +18,8 @@ pub struct QuotaOrder {
     chosen: BTreeMap<String, u64>,
     /// What the quota refused since the same server leads: when, in entries, and the task.
     refused: Vec<(u64, String)>,
+    /// When somebody began to lead, in entries.
+    led_at: u64,
 }
 
 impl Statement for QuotaOrder {
@@ -30,7 +32,10 @@ impl Statement for QuotaOrder {
             }
         }
         match &moment.entry.what {
-            What::Server(..) => self.refused.clear(),
+            What::Server(..) => {
+                self.refused.clear();
+                self.led_at = self.read;
+            }
             What::Refused(program) => self.refused.push((self.read, program.task.clone())),
             What::Admitted(program) => self.let_in(moment.present, program, broken),
             What::Started(_) => started(moment, broken),
@@ -43,7 +48,9 @@ impl QuotaOrder {
     /// One of higher rank that was refused between the choice of a pod and the moment it was let in was chosen no later.
     fn let_in(&self, present: &Present, program: &Program, broken: &mut Vec<String>) {
         let Some(task) = present.tasks.get(&program.task) else { return };
-        let Some(chosen) = self.chosen.get(&program.task) else { return };
+        // What a former leader chose is asked for again in no order: it may be there.
+        let chosen = self.chosen.get(&program.task).filter(|chosen| **chosen > self.led_at);
+        let Some(chosen) = chosen else { return };
         let rank = task.attempt_rank.max(present.effective_priority(task));
         let since = self.refused.iter().rev().take_while(|(read, _)| read > chosen);
         for other in since.filter_map(|(_, uid)| present.tasks.get(uid)) {
