@@ -26,9 +26,13 @@ impl Statement for QuotaOrder {
     fn read(&mut self, moment: &Moment<'_>, broken: &mut Vec<String>) {
         self.read += 1;
         if let Some(task) = moment.task {
-            let attempt = task.status.attempt;
-            if moment.before.is_none_or(|before| before.status.attempt != attempt) {
-                self.chosen.insert(task.metadata.uid.clone(), self.read);
+            let (uid, attempt) = (&task.metadata.uid, task.status.attempt);
+            // One that was refused and is chosen again at once keeps its number.
+            let chosen = self.chosen.get(uid).copied().unwrap_or(0);
+            let is_again = task.state() == "Pending"
+                && self.refused.iter().any(|(read, refused)| refused == uid && *read > chosen);
+            if is_again || moment.before.is_none_or(|before| before.status.attempt != attempt) {
+                self.chosen.insert(uid.clone(), self.read);
             }
         }
         match &moment.entry.what {
