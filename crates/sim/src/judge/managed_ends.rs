@@ -30,9 +30,10 @@ impl Statement for ManagedEnds {
         if !commit.resource.ends_with(GROUP) {
             return;
         }
-        let gone: Value = match commit.deleted {
-            true => serde_json::from_str(commit.object.get()).unwrap_or_default(),
-            false => Value::Null,
+        let gone: Value = if commit.deleted {
+            serde_json::from_str(commit.object.get()).unwrap_or_default()
+        } else {
+            Value::Null
         };
         let resource = moment.present.object(&commit.resource, &commit.path).unwrap_or(&gone);
         let Some(uid) = resource["metadata"]["uid"].as_str() else { return };

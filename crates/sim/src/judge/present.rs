@@ -120,8 +120,13 @@ impl Present {
             What::StoreRefused => self.calm_from = self.calm_from.max(self.at + REFUSED_PAUSE),
             What::Room(room) => self.room = Some(*room),
             What::Quiet => self.quiet_since = Some(self.at),
-            What::Refused(_) | What::Admitted(_) | What::Kept(_) | What::Removed(_) => {}
-            What::Delivered(_) | What::Asked(_) | What::Faults(_) => {}
+            What::Refused(_)
+            | What::Admitted(_)
+            | What::Kept(_)
+            | What::Removed(_)
+            | What::Delivered(_)
+            | What::Asked(_)
+            | What::Faults(_) => {}
         }
         None
     }
