@@ -88,7 +88,7 @@ struct World {
     ahead: u32,
     /// News on its way to whoever leads.
     underway: Vec<Fact>,
-    /// When they hear of what happened at the latest, by the steady clock.
+    /// When pending facts are delivered at the latest, by the steady clock.
     news_at: Option<i64>,
     users: Users,
     managed: Managed,
@@ -249,7 +249,7 @@ impl World {
         Ok(())
     }
 
-    /// In how many milliseconds whoever leads hears of what happened, if anything did.
+    /// Milliseconds until the leader is told of pending facts; `None` if there are none.
     fn news_in(&mut self) -> Option<i64> {
         let at = self.recorder.at();
         self.news_at = self.has_news().then(|| self.news_at.unwrap_or(at + NEWS_DELAY));

@@ -18,7 +18,7 @@ pub struct QuotaOrder {
     chosen: BTreeMap<String, u64>,
     /// What the quota refused since the same server leads: when, in entries, and the task.
     refused: Vec<(u64, String)>,
-    /// When somebody began to lead, in entries.
+    /// The entry at which the present leader began.
     led_at: u64,
 }
 

@@ -1,5 +1,5 @@
 //! The recorded state of a task that waits says why: QuotaBlocked is for room alone, and a task that waits for others whatever
-//! the room is Postponed. A state may be late, but not for long while somebody leads.
+//! the room is Postponed. While a server leads, the state is updated within a bound.
 
 use std::collections::BTreeMap;
 

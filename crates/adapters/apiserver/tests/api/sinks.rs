@@ -65,7 +65,7 @@ async fn a_sink_that_is_changed_before_it_was_told_anything_says_where_it_begins
         let changed = server.patch(&path("eventsinks/s"), MERGE_PATCH, &change).await.json();
         assert_eq!(changed["status"]["confirmedRevision"], begins, "{changed}");
     }
-    // Whoever had it suspended wants nothing of what was until then.
+    // A sink that was created suspended begins when it is resumed.
     let suspended = json!({"amqp": {"url": "amqp://broker"}, "suspend": true});
     server.post(&path("eventsinks"), &sink("later", &suspended)).await;
     let resumed =
