@@ -154,8 +154,8 @@ pub struct Board {
     pub(crate) stranded: BTreeMap<Slot, Hold>,
     /// Tasks nobody has said yet why they wait; bounded.
     pub(crate) unexplained: VecDeque<Slot>,
-    /// An isolated task had an attempt in the last pass.
-    was_isolated: bool,
+    /// An isolated task has no attempt any more, or is not the next of its group any more.
+    pub(crate) isolation_eased: bool,
 }
 
 /// How a task ended.
@@ -204,7 +204,7 @@ impl Board {
             isolated_active: 0,
             stranded: BTreeMap::new(),
             unexplained: VecDeque::new(),
-            was_isolated: false,
+            isolation_eased: false,
         }
     }
 
@@ -283,10 +283,9 @@ impl Board {
         }
     }
 
-    /// An isolated task ended: what waited for it waits for something else.
+    /// An isolated task ended, went or cannot start: what waited for it waits for something else.
     pub(crate) fn notice_isolation(&mut self) {
-        let is_over = std::mem::replace(&mut self.was_isolated, self.isolated_active > 0);
-        if !is_over || self.was_isolated {
+        if !std::mem::take(&mut self.isolation_eased) || self.isolated_active > 0 {
             return;
         }
         let free = MAX_UNEXPLAINED.saturating_sub(self.unexplained.len());
@@ -603,6 +602,7 @@ impl Board {
                 group.active -= 1;
                 self.rooms.of(entry.runtime).leave(entry.need);
                 self.isolated_active -= u32::from(entry.isolated);
+                self.isolation_eased |= entry.isolated;
                 self.leaving.remove(&slot);
                 self.victims.remove(&victim(slot, &entry, group.boost));
             }
@@ -697,9 +697,11 @@ impl Board {
         }
         if let Some(rank) = offer {
             self.offered.insert(rank, group);
-            let runtime = self.entry(rank.2).map_or(self.settings.default_runtime, |entry| entry.runtime);
+            let entry = self.entry(rank.2).map(|entry| (entry.runtime, entry.isolated));
+            let (runtime, isolated) = entry.unwrap_or((self.settings.default_runtime, false));
             self.offers[crate::capacity::index(runtime)] += 1;
             self.groups[group as usize].offered_on = Some(runtime);
+            self.groups[group as usize].offers_isolated = isolated;
         }
         self.groups[group as usize].offered = offer;
     }
@@ -711,6 +713,7 @@ impl Board {
         }
         if let Some(before) = self.groups[group as usize].offered_on.take() {
             self.offers[crate::capacity::index(before)] -= 1;
+            self.isolation_eased |= self.groups[group as usize].offers_isolated;
         }
     }
 

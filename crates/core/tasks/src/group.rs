@@ -71,6 +71,8 @@ pub struct Group {
     pub offered: Option<Rank>,
     /// Where that one runs.
     pub offered_on: Option<Runtime>,
+    /// It runs alone.
+    pub offers_isolated: bool,
 }
 
 impl Group {
@@ -88,6 +90,7 @@ impl Group {
             boost: i32::MIN,
             offered: None,
             offered_on: None,
+            offers_isolated: false,
         }
     }
 

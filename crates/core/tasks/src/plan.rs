@@ -256,11 +256,12 @@ impl Board {
     pub fn plan_on(&mut self, now: i64, places: &mut dyn Places) -> Plan {
         let mut plan = Plan::default();
         self.wake_resting(now);
-        self.notice_isolation();
         self.rooms.forget_refusals();
-        self.stranded.clear();
+        let stranded = std::mem::take(&mut self.stranded);
         self.try_nodes_again(now);
         self.choose_starts(now, places, &mut plan);
+        self.isolation_eased |= self.stranded.keys().any(|slot| !stranded.contains_key(slot));
+        self.notice_isolation();
         self.preempt_for_stuck(now, &mut plan);
         self.explain_some(now, &mut plan);
         plan.wake_at = earliest(plan.wake_at, self.next_try(now));

@@ -467,6 +467,28 @@ fn what_waited_for_an_isolated_task_waits_for_room_once_that_is_gone() {
 }
 
 #[test]
+fn what_waited_for_an_isolated_task_in_the_queue_waits_for_room_once_that_is_gone() {
+    play(
+        "room slots=2
+         task runs prio=9
+         plan
+         > start runs
+         task alone isolated prio=5
+         task later prio=1
+         task last
+         plan
+         > hold alone Isolated
+         > hold later Isolation
+         > hold last Isolation
+         room slots=1
+         gone alone
+         plan
+         > hold later Capacity
+         > hold last Capacity",
+    );
+}
+
+#[test]
 fn two_isolated_tasks_take_turns() {
     play(
         "room slots=9
