@@ -19,7 +19,12 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let server = Server::start(&["--roles", "api,engine", "--slots", "2"]);
+        Self::with(&[])
+    }
+
+    /// The same with further flags.
+    fn with(flags: &[&str]) -> Self {
+        let server = Server::start(&[&["--roles", "api,engine", "--slots", "2"], flags].concat());
         let http = Http::new(server.address(), Some(&server.admin_token()));
         Self { server, http }
     }
@@ -173,6 +178,31 @@ fn a_task_that_waited_or_was_done_longer_than_its_ttl_is_deleted() {
         wait_for(&format!("{name} is gone"), SOON, || world.is_gone(name));
     }
     world.wait_for_state("stays", "Succeeded");
+}
+
+#[test]
+fn jobs_and_groups_are_let_go_when_the_server_is_told_to() {
+    let world = World::with(&["--reap-jobs-succeeded", "1s", "--reap-jobs-failed", "2s"]);
+    let member = |script: &str| json!({ "tasks": [{ "name": "a", "spec": shell(script, json!({})) }] });
+    world.create("TaskGroup", "good", &member("true"));
+    world.create("TaskGroup", "bad", &member("exit 1"));
+    let job = |script: &str| {
+        let group = json!({ "name": "g", "tasks": [{ "name": "a", "spec": shell(script, json!({})) }] });
+        json!({ "taskGroups": [group] })
+    };
+    world.create("Job", "good-job", &job("true"));
+    world.create("Job", "bad-job", &job("exit 1"));
+    let get = |path: &str| world.http.get(&format!("{API}/{path}"));
+    for path in ["taskgroups/good", "tasks/good-a", "jobs/good-job", "tasks/good-job-g-a"] {
+        wait_for(&format!("{path} is gone"), SOON, || get(path).code == 404);
+    }
+    for path in ["taskgroups/bad", "jobs/bad-job"] {
+        wait_for(&format!("{path} is released"), SOON, || get(path).json()["status"]["released"].is_string());
+        assert_eq!(get(path).json()["status"]["state"], "Failed");
+    }
+    for name in ["bad-a", "bad-job-g-a"] {
+        assert_eq!(world.task(name)["status"]["state"], "Failed", "{name}");
+    }
 }
 
 #[test]

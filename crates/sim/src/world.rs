@@ -38,7 +38,7 @@ use servers::Server;
 use users::Users;
 
 /// Rounds in which users ask and things go wrong.
-const ROUNDS: u32 = 40;
+const ROUNDS: u32 = 32;
 /// Rounds after which a quiet world must be at rest.
 const MOST_QUIET_ROUNDS: u32 = 1_500;
 /// Milliseconds after which everything that is owed must have been told: no pause of a sink is longer.

@@ -99,6 +99,34 @@ fn a_task_shows_why_it_waits_then_its_log_then_how_it_ended() {
 }
 
 #[test]
+fn what_waits_is_shown_in_the_state_that_the_api_says() {
+    let world = World::new();
+    world.make("applications", "Application", "app", &json!({}));
+    let command = json!({"command": ["sleep", "600"]});
+    let about = json!({"subject": {"kind": "Application", "name": "app"}, "container": command.clone()});
+    world.make("tasks", "Task", "first", &about);
+    world.wait_for_state("tasks/first", "Running");
+    world.make("tasks", "Task", "second", &about);
+    let huge = json!({"resources": {"memory": "1Ei"}, "container": command.clone()});
+    world.make("tasks", "Task", "huge", &huge);
+    world.make("tasks", "Task", "created", &json!({"suspend": true, "container": command}));
+    world.go("tasks");
+    for (name, state) in
+        [("first", "Running"), ("second", "Postponed"), ("huge", "QuotaBlocked"), ("created", "Created")]
+    {
+        world.wait_for_state(&format!("tasks/{name}"), state);
+        let script = format!(
+            "return [...document.querySelectorAll('table.tasks tbody tr')].filter(e => \
+             e.querySelector('td:nth-child(2)').textContent == '{name}').map(e => \
+             e.querySelector('.state').textContent.trim())"
+        );
+        wait_for(&format!("{name} is shown as {state}"), SOON, || {
+            world.browser.run(&script) == json!([state])
+        });
+    }
+}
+
+#[test]
 fn a_task_that_waits_names_what_it_waits_for_and_what_that_waits_for() {
     let world = World::new();
     let steps = ["dig", "pour", "build"]

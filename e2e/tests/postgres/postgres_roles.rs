@@ -88,3 +88,32 @@ fn processes_of_a_paused_leader_have_ended_before_the_next_one_starts_any() {
     let first = marks.iter().filter(|(attempt, _)| *attempt == 2).map(|(_, time)| *time).min();
     assert!(last < first, "attempt 1 wrote at {last:?}, attempt 2 at {first:?}");
 }
+
+#[test]
+fn a_list_that_one_server_began_goes_on_at_another_one() {
+    let postgres = Postgres::shared();
+    let store = postgres.fresh_url();
+    let (first, second) = (start(&store, "api"), start(&store, "api"));
+    for number in 0..5 {
+        submit(&first.http(), &format!("t{number}"), "true");
+    }
+    let mut names = Vec::new();
+    let mut more = String::new();
+    // By turns, until the list is over.
+    for server in [&first, &second].into_iter().cycle().take(5) {
+        let page = server.http().get(&format!("{API}/tasks?limit=2&continue={more}"));
+        assert_eq!(page.code, 200, "{}", page.text());
+        let page = page.json();
+        let items = page["items"].as_array().expect("items");
+        names.extend(
+            items.iter().map(|task| task["metadata"]["name"].as_str().unwrap_or_default().to_owned()),
+        );
+        page["metadata"]["continue"].as_str().unwrap_or_default().clone_into(&mut more);
+        if more.is_empty() {
+            break;
+        }
+        // What comes meanwhile belongs to no page.
+        submit(&first.http(), &format!("t{}-later", names.len()), "true");
+    }
+    assert_eq!(names, ["t0", "t1", "t2", "t3", "t4"]);
+}

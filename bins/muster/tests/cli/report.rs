@@ -232,3 +232,45 @@ fn a_script_gets_its_own_task_from_a_server_that_speaks_tls_alone() {
     let server = world.up(&["--listen", "0.0.0.0:0", "--tls-generate", "--roles", "api,engine"]);
     look_around(&Served { world, server });
 }
+
+#[test]
+fn a_script_sets_the_tags_of_its_subject_if_its_addon_was_granted_that() {
+    let served = Served::running("1");
+    let addon = |name: &str, grants: &str| {
+        format!(
+            "---
+apiVersion: muster.dev/v1alpha1
+kind: Addon
+metadata: {{name: {name}}}
+spec:
+  {grants}
+  container:
+    command:
+    - sh
+    - -euc
+    - |
+      cat > tags.yaml <<END
+      apiVersion: muster.dev/v1alpha1
+      kind: Application
+      metadata: {{name: inventory}}
+      spec: {{tags: [{{category: Language, tag: {name}}}]}}
+      END
+      muster apply -f tags.yaml
+"
+        )
+    };
+    served.apply(&format!(
+        "apiVersion: muster.dev/v1alpha1\nkind: Application\nmetadata: {{name: inventory}}\nspec: {{}}\n{}{}",
+        addon("may", "grants: [subjectTags]"),
+        addon("may-not", "grants: []")
+    ));
+    let tags =
+        || served.muster(&["get", "application", "inventory", "-o", "json"]).json()["spec"]["tags"].clone();
+    for (name, code) in [("may", 0), ("may-not", 1)] {
+        let said =
+            served.muster(&["submit", "--wait", "--addon", name, "--subject", "Application/inventory"]);
+        let log = served.muster(&["logs", said.out.trim_end()]).out;
+        assert_eq!(said.code, code, "{name}: {}\n{log}", said.err);
+        assert_eq!(tags(), json!([{"category": "Language", "tag": "may"}]), "{name}: {log}");
+    }
+}

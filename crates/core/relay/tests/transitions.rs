@@ -168,6 +168,27 @@ fn waiting_is_told_to_those_who_want_every_transition_and_to_nobody_else() {
 }
 
 #[test]
+fn a_message_about_a_task_that_waits_says_the_state_that_is_recorded() {
+    let ready = task(&json!({}), &json!({"state": "Ready"})).to_string().into_bytes();
+    for state in ["Postponed", "QuotaBlocked"] {
+        let waits = task(&json!({}), &json!({"state": state})).to_string().into_bytes();
+        let observed = Observed {
+            resource: "tasks.muster.dev",
+            namespace: "default",
+            revision: 2,
+            at: Millis(0),
+            before: Some(&ready),
+            after: &waits,
+            deleted: false,
+        };
+        let messages = classify(&events(), &observed).unwrap();
+        let body: Value = serde_json::from_slice(&messages[0].body).unwrap();
+        let told = if body["data"].is_object() { &body["data"]["state"] } else { &body["state"] };
+        assert_eq!((messages.len(), told), (1, &json!(state)), "{body}");
+    }
+}
+
+#[test]
 fn a_suspended_task_starts_when_it_is_submitted() {
     let suspended = task(&json!({"suspend": true}), &json!({}));
     let submitted = [task(&json!({}), &json!({})), task(&json!({}), &json!({"state": "Ready"}))];

@@ -2,7 +2,7 @@
 
 use muster_e2e::cluster::{Cluster, POD, Tasks, records};
 use muster_e2e::wait::wait_for;
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[test]
 fn a_task_runs_as_a_pod_and_its_output_is_kept() {
@@ -27,6 +27,22 @@ fn a_task_runs_as_a_pod_and_its_output_is_kept() {
     wait_for("the pod to be removed, and that to be recorded", POD, || {
         records(&tasks.get("hello")).contains(&"PodDeleted".to_owned())
     });
+}
+
+#[test]
+fn a_program_in_a_pod_finds_the_data_of_its_task_over_that_of_its_kind() {
+    let cluster = Cluster::new();
+    let server = cluster.server(&[]);
+    let tasks = Tasks::of(&server, &cluster);
+    let kind = json!({ "data": { "rules": ["a", "b"], "mode": { "fast": true, "depth": 1 } } });
+    tasks.make("TaskKind", "taskkinds", "scan", &kind);
+    let script = "cat $MUSTER_TASK_DATA_FILE; echo; echo $MUSTER_TASK_DATA";
+    tasks.shell("reads", script, &json!({ "kind": "scan", "data": { "mode": { "depth": 9 } } }));
+    tasks.wait("reads", "Succeeded");
+    let log = tasks.log("reads", "addon");
+    let read: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect("it is JSON")).collect();
+    let merged = json!({ "rules": ["a", "b"], "mode": { "fast": true, "depth": 9 } });
+    assert_eq!(read, [merged.clone(), merged]);
 }
 
 #[test]
