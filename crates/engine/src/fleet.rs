@@ -25,6 +25,9 @@ use crate::writes::put;
 
 /// Robots looked at in one cycle.
 const SLICE: usize = 1024;
+/// Seconds for which a robot that worked must be silent still after its silence was noticed: a server that was paused, or whose disk was
+/// full, has not taken in yet what it was told meanwhile.
+const DOUBT: i64 = 2;
 
 /// The loop's state.
 pub struct Robots {
@@ -51,6 +54,8 @@ struct Known {
     phase: Phase,
     /// Its last sign of life: as it is written down, on the clock of whoever heard it, and when this loop saw that.
     beat: Option<(Timestamp, i64)>,
+    /// When it was noticed that it is silent for too long.
+    silent: Option<i64>,
     /// When it is to be looked at.
     due: Option<i64>,
 }
@@ -103,7 +108,7 @@ impl Robots {
         for stored in self.store.snapshot(&self.resource).range(None, None) {
             self.dirty.insert(stored.path.clone());
             if let Ok(robot) = Robot::from_json(stored.json()) {
-                self.know(&stored.path, Some(Known { phase: robot.status.phase(), beat: None, due: None }));
+                self.know(&stored.path, Some(Known { phase: robot.status.phase(), beat: None, silent: None, due: None }));
             }
         }
     }
@@ -155,7 +160,7 @@ impl Robots {
                 Err(error) => {
                     tracing::debug!(path = &*path, %error, "the phase of a robot could not be committed");
                     if let Some(known) = self.known.get(&path).copied() {
-                        self.know(&path, Some(Known { due: Some(second + 1), ..known }));
+                        self.know(&path, Some(Known { silent: None, due: Some(second + 1), ..known }));
                     }
                 }
             }
@@ -204,7 +209,16 @@ impl Robots {
         let beat = self.observe_beat(path, &robot, second);
         let heard = beat.map(|(_, seen)| seen);
         let verdict = judge(&robot, heard, &self.settings, others, self.since, second);
-        self.know(path, Some(Known { phase: verdict.phase, beat, due: verdict.wake_at }));
+        if robot.status.phase() == Phase::Online && verdict.phase == Phase::Offline {
+            let silent = self.known.get(path).and_then(|known| known.silent).unwrap_or(second);
+            let sure = silent.saturating_add(DOUBT);
+            if second < sure {
+                let known = Known { phase: Phase::Online, beat, silent: Some(silent), due: Some(sure) };
+                self.know(path, Some(known));
+                return None;
+            }
+        }
+        self.know(path, Some(Known { phase: verdict.phase, beat, silent: None, due: verdict.wake_at }));
         if robot.status.phase == Some(verdict.phase) && robot.status.message == verdict.message {
             return None;
         }

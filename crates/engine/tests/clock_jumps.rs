@@ -198,11 +198,37 @@ async fn a_clock_that_jumps_takes_no_robot_offline_and_keeps_none_online() {
         world.put("robots", "r1", robot).await;
         robots.step().await.expect("a step");
         world.clock.jump_wall(jump);
-        for (seconds, phase) in [(240, "Online"), (59, "Online"), (2, "Offline")] {
+        for (seconds, phase) in [(240, "Online"), (59, "Online"), (2, "Online"), (2, "Offline")] {
             world.clock.advance(seconds * 1000);
             robots.step().await.expect("a step");
             assert_eq!(world.get("robots", "r1")["status"]["phase"], phase, "{jump} {seconds}");
         }
+    }
+}
+
+/// Signs of life come in the moment in which the server goes on, and not all of them at once.
+#[tokio::test]
+async fn a_server_that_was_paused_takes_no_robot_offline_before_it_heard_what_it_was_told_meanwhile() {
+    let world = World::new();
+    let settings = liveness::Settings { offline_after: 12, approve: true, max_robots: None };
+    let clock = Arc::new(world.clock.clone());
+    let mut robots = Robots::new(world.store.clone(), clock, settings).expect("a loop");
+    let robot = |world: &World| {
+        json!({
+            "kind": "Robot", "metadata": {"uid": "u"}, "spec": {},
+            "status": {"phase": "Online", "lastHeartbeatTime": world.clock.now().to_timestamp()},
+        })
+    };
+    world.put("robots", "r1", robot(&world)).await;
+    robots.step().await.expect("a step");
+    world.clock.advance(20_000);
+    robots.step().await.expect("a step");
+    world.clock.advance(500);
+    world.put("robots", "r1", robot(&world)).await;
+    for (millis, phase) in [(0, "Online"), (11_000, "Online"), (2_000, "Online"), (2_000, "Offline")] {
+        world.clock.advance(millis);
+        robots.step().await.expect("a step");
+        assert_eq!(world.get("robots", "r1")["status"]["phase"], phase, "{millis}");
     }
 }
 

@@ -278,7 +278,7 @@ impl Inner {
     fn run_some(&mut self, name: &str, dice: &mut Dice, now: Millis) {
         let Some(robot) = self.robots.get_mut(name) else { return };
         for (handle, known) in robot.known.iter_mut().filter(|(_, known)| known.runs) {
-            let next = if known.stopping && dice.once_in(2) {
+            let next = if known.stopping && dice.once_in(3) {
                 ended(143, Cause::Stopped, now)
             } else if known.said.len() == 1 && dice.once_in(2) {
                 Observation::Started

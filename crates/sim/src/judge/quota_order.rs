@@ -79,7 +79,8 @@ fn started(moment: &Moment<'_>, broken: &mut Vec<String>) {
     }
     present.compared();
     let rank = task.attempt_rank.max(present.effective_priority(task));
-    for waiting in present.open().filter(|it| is_refused(it) && it.queued_at < chosen) {
+    let waited = |it: &&Task| is_refused(it) && it.queued_at < chosen && it.rest_over_at < chosen;
+    for waiting in present.open().filter(waited) {
         let waiting_rank = present.effective_priority(waiting);
         if waiting_rank > rank && is_long_placeable(present, waiting, chosen) {
             let (name, other) = (&task.metadata.name, &waiting.metadata.name);

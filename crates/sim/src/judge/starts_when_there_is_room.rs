@@ -3,6 +3,7 @@
 //! Processes alone are looked at, and tasks that need a slot and nothing else. An isolated task that waits keeps others back, unless it
 //! could not be placed at all.
 
+use super::history::Program;
 use super::present::Present;
 use super::rank_order::{is_placeable, is_plain};
 use super::task::Task;
@@ -68,7 +69,13 @@ pub fn is_simple(task: &Task) -> bool {
 /// A process could be started.
 fn has_room(present: &Present) -> bool {
     let Some(room) = present.room else { return false };
-    taken(present) < room.slots && !present.open().any(|task| keeps_others_back(present, task))
+    // Also one that was deleted keeps others back until its program ended.
+    let is_isolated = |program: &Program| {
+        present.tasks.get(&program.task).is_some_and(|task| task.spec.policy.isolated)
+    };
+    taken(present) < room.slots
+        && !present.open().any(|task| keeps_others_back(present, task))
+        && !present.programs.keys().any(is_isolated)
 }
 
 /// Slots for processes that are taken or about to be.

@@ -279,7 +279,7 @@ impl World {
             spec["robotSelector"] = json!({"zone": zone});
         }
         if dice.once_in(2) {
-            let reconcile = if dice.once_in(2) { "keepOriginal" } else { "keepReplacement" };
+            let reconcile = if dice.once_in(3) { "keepReplacement" } else { "keepOriginal" };
             spec["disconnect"] = json!({"reconcile": reconcile});
             if dice.once_in(2) {
                 spec["disconnect"]["lostAfter"] = json!("10s");
