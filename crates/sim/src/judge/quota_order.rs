@@ -132,6 +132,19 @@ mod tests {
     }
 
     #[test]
+    fn a_pod_that_was_chosen_while_one_of_higher_rank_rested_is_as_promised() {
+        let mut story = Story::new();
+        story.spec("high", json!({"runtime": "pod", "priority": 9}));
+        story.spec("low", json!({"runtime": "pod", "priority": 1}));
+        let rests = json!({
+            "state": "Ready", "attempt": 1, "stateSince": "2027-01-15T08:00:00Z", "restUntil": "2027-01-15T08:00:05Z",
+        });
+        story.task("high", "Running", 1).status("high", rests).wait(500).task("low", "Pending", 1);
+        story.wait(5_000).status("high", json!({"state": "QuotaBlocked", "attempt": 1}));
+        assert!(story.started_at("low", 1, "cluster/c").broken("quota_order").is_empty());
+    }
+
+    #[test]
     fn a_pod_that_gets_in_before_one_of_higher_rank_that_was_refused_is_found() {
         assert_eq!(low_starts(500).len(), 1);
     }
