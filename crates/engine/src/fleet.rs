@@ -108,7 +108,10 @@ impl Robots {
         for stored in self.store.snapshot(&self.resource).range(None, None) {
             self.dirty.insert(stored.path.clone());
             if let Ok(robot) = Robot::from_json(stored.json()) {
-                self.know(&stored.path, Some(Known { phase: robot.status.phase(), beat: None, silent: None, due: None }));
+                self.know(
+                    &stored.path,
+                    Some(Known { phase: robot.status.phase(), beat: None, silent: None, due: None }),
+                );
             }
         }
     }

@@ -73,7 +73,10 @@ mod tests {
         story.task("a", "Running", 1).started("a", 1).started_at("a", 2, "robot/r2").ended("a", 1, 0);
         story.task("a", "Succeeded", 1);
         let broken = story.broken("one_running_attempt_per_task");
-        assert!(broken.iter().any(|it| it.contains("a succeeded while attempt 2 ran on robot/r2")), "{broken:?}");
+        assert!(
+            broken.iter().any(|it| it.contains("a succeeded while attempt 2 ran on robot/r2")),
+            "{broken:?}"
+        );
     }
 
     #[test]

@@ -70,9 +70,8 @@ pub fn is_simple(task: &Task) -> bool {
 fn has_room(present: &Present) -> bool {
     let Some(room) = present.room else { return false };
     // Also one that was deleted keeps others back until its program ended.
-    let is_isolated = |program: &Program| {
-        present.tasks.get(&program.task).is_some_and(|task| task.spec.policy.isolated)
-    };
+    let is_isolated =
+        |program: &Program| present.tasks.get(&program.task).is_some_and(|task| task.spec.policy.isolated);
     taken(present) < room.slots
         && !present.open().any(|task| keeps_others_back(present, task))
         && !present.programs.keys().any(is_isolated)
