@@ -136,6 +136,16 @@ fn enabled(store: &Store) -> impl Iterator<Item = (EventSink, Cursor)> {
     told.collect::<Vec<_>>().into_iter()
 }
 
+/// True if a change is to be told to a sink that nobody has begun to tell, such as one that was made a moment ago. As with those that
+/// are told, what is more than a sink may hold is not waited for.
+pub(crate) fn awaits_new_sink(store: &Store, revision: Revision) -> bool {
+    let most = Settings::default().max_held_changes as u64;
+    enabled(store).any(|(sink, cursor)| {
+        let is_recent = store.revision().0.saturating_sub(cursor.upto) <= most;
+        revision.0 > cursor.upto && is_recent && !store.has_hold(&hold_name(&sink.metadata.uid))
+    })
+}
+
 /// The name of what a sink holds.
 fn hold_name(uid: &str) -> String {
     format!("sink/{uid}")

@@ -4,6 +4,8 @@ use muster_ports::clock::Millis;
 use muster_ports::store::{Draft, Key, Precondition, Revision, Store, Stored, Write};
 use muster_types::{JsonText, Object, Resource};
 
+use crate::relay::awaits_new_sink;
+
 /// The write that stores an object.
 pub fn put<S: Resource>(key: Key, expect: Precondition, object: &mut Object<S>) -> Option<Write> {
     object.metadata.resource_version.clear();
@@ -31,5 +33,5 @@ pub fn must_stay(store: &Store, revision: Revision, uid: &str) -> bool {
 
 /// True if an object changed so lately that a sink has not confirmed it yet: nothing is let go before it was told.
 pub fn is_untold(store: &Store, revision: Revision) -> bool {
-    store.held_after().is_some_and(|told| revision > told)
+    store.held_after().is_some_and(|told| revision > told) || awaits_new_sink(store, revision)
 }

@@ -92,8 +92,9 @@ impl World {
         object["metadata"]["creationTimestamp"] = json!(self.clock.now().to_timestamp());
         object["metadata"]["resourceVersion"] = json!("");
         let draft = Draft::of_object(object.to_string().into_bytes()).expect("a place for the revision");
-        let write = Write::Put { key: key(plural, name), expect: Precondition::Absent, draft };
-        self.store.commit(Batch::of(write)).await.expect("a commit");
+        let key = key(plural, name);
+        let expect = if self.store.get(&key).is_some() { Precondition::Exists } else { Precondition::Absent };
+        self.store.commit(Batch::of(Write::Put { key, expect, draft })).await.expect("a commit");
     }
 
     /// A task with a short life after it ended, and what else is said of it.
@@ -190,6 +191,23 @@ async fn a_task_is_not_deleted_by_its_lifetime_before_its_log_is_stored() {
     world.seconds(&mut engine, 5).await;
     assert!(!world.is_there("tasks", "t"), "its log was stored, so its time is over");
     assert_eq!(world.runtime.leaves(), 0);
+}
+
+/// Whoever tells sinks has not seen it yet.
+#[tokio::test]
+async fn a_task_is_not_deleted_by_its_lifetime_before_a_sink_that_was_just_made_was_told() {
+    let world = World::new();
+    world.task("t", UID, short_life(), json!([])).await;
+    let mut engine = world.engine();
+    let sink = json!({"metadata": {"uid": "s"}, "spec": {"file": {"path": "a"}}});
+    world.put("eventsinks", "new", sink).await;
+    world.run(&mut engine, &[UID], 0).await;
+    world.seconds(&mut engine, 30).await;
+    assert!(world.is_there("tasks", "t"), "the sink was not told of its end");
+    let paused = json!({"metadata": {"uid": "s"}, "spec": {"file": {"path": "a"}, "suspend": true}});
+    world.put("eventsinks", "new", paused).await;
+    world.seconds(&mut engine, 5).await;
+    assert!(!world.is_there("tasks", "t"), "nothing waits for a sink that is suspended");
 }
 
 #[tokio::test]

@@ -183,6 +183,11 @@ impl State {
         }
     }
 
+    /// True if somebody holds something under a name.
+    pub fn has_hold(&self, name: &str) -> bool {
+        self.holds.contains_key(name)
+    }
+
     /// Behind this nothing may be forgotten, if anybody holds anything.
     pub fn held_after(&self) -> Option<Revision> {
         self.holds.values().map(|hold| hold.after).min()

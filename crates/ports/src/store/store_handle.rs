@@ -180,6 +180,11 @@ impl Store {
         self.shared.state.write().hold(name, hold);
     }
 
+    /// True if somebody holds something under a name.
+    pub fn has_hold(&self, name: &str) -> bool {
+        self.shared.state.read().has_hold(name)
+    }
+
     /// What may not be deleted by time yet.
     pub fn pins(&self) -> &Pins {
         &self.shared.pins

@@ -28,7 +28,6 @@ impl Statement for GroupsCountTruly {
         let Some(group) = group.filter(|_| !self.asked.contains(&path)) else { return };
         moment.present.compared();
         let is_wanted = group["metadata"]["deletionTimestamp"].is_null()
-            && task.metadata.deletion_timestamp.is_none()
             && group["metadata"]["uid"] == owner.uid.as_str();
         let state = group["status"]["state"].as_str().unwrap_or("Created");
         // A time that the user set for how it ended is an answer to that.
