@@ -199,12 +199,14 @@ async fn a_task_is_not_deleted_by_its_lifetime_before_a_sink_that_was_just_made_
     let world = World::new();
     world.task("t", UID, short_life(), json!([])).await;
     let mut engine = world.engine();
-    let sink = json!({"metadata": {"uid": "s"}, "spec": {"file": {"path": "a"}}});
+    let sink = json!({"kind": "EventSink", "metadata": {"uid": "s"}, "spec": {"file": {"path": "a"}}});
     world.put("eventsinks", "new", sink).await;
     world.run(&mut engine, &[UID], 0).await;
     world.seconds(&mut engine, 30).await;
     assert!(world.is_there("tasks", "t"), "the sink was not told of its end");
-    let paused = json!({"metadata": {"uid": "s"}, "spec": {"file": {"path": "a"}, "suspend": true}});
+    let paused = json!({
+        "kind": "EventSink", "metadata": {"uid": "s"}, "spec": {"file": {"path": "a"}, "suspend": true},
+    });
     world.put("eventsinks", "new", paused).await;
     world.seconds(&mut engine, 5).await;
     assert!(!world.is_there("tasks", "t"), "nothing waits for a sink that is suspended");

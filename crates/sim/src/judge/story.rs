@@ -169,7 +169,7 @@ fn facts_are_counted_by_the_statement_that_compared_them() {
     let mut story = Story::new();
     story.task("a", "Running", 1).started("a", 1).ended("a", 1, 0).task("a", "Succeeded", 1);
     let facts = super::judge_and_count(&story.entries).facts;
-    assert_eq!(facts["one_running_attempt_per_task"], 1);
+    assert_eq!(facts["one_running_attempt_per_task"], 2);
     assert_eq!(facts["terminal_is_final"], 1);
     assert_eq!(facts["unique"], 0, "it has no subject");
 }
