@@ -373,13 +373,20 @@ impl Board {
         self.rooms.of(runtime).prefetched
     }
 
+    /// True if the attempt of a task waits at the runtime and was not asked for again.
+    pub fn is_prefetched(&self, uid: u128) -> bool {
+        let entry = self.slot_of(uid).and_then(|slot| self.entry(slot));
+        entry.is_some_and(|entry| matches!(entry.phase, Phase::Prefetched(_)) && !entry.recalled)
+    }
+
+    /// The tasks whose attempts wait at the runtime and were not asked for again, lowest rank first.
+    pub fn prefetched_lowest_first(&self) -> Vec<u128> {
+        self.prefetched.iter().rev().map(|(_, uid, _)| *uid).collect()
+    }
+
     /// The prefetched attempt of a task is asked for again. False if there is none, or it was before.
     pub fn recall(&mut self, uid: u128) -> bool {
-        let Some(slot) = self.slot_of(uid) else { return false };
-        let waits = |entry: &Entry| matches!(entry.phase, Phase::Prefetched(_)) && !entry.recalled;
-        if !self.entry(slot).is_some_and(waits) {
-            return false;
-        }
+        let Some(slot) = self.slot_of(uid).filter(|_| self.is_prefetched(uid)) else { return false };
         if let Some(mut entry) = self.take(slot) {
             entry.recalled = true;
             self.put(slot, entry);

@@ -13,14 +13,17 @@ use crate::prefetch::PATIENCE;
 use crate::start::runtime_of;
 
 impl Engine {
-    /// Takes back what has waited for too long.
+    /// Takes back what has waited for too long, and with it all that wait: what was handed over last may rank lower, and would start first.
     pub(super) fn recall_late(&mut self, now: Millis) {
         while let Some((since, uid)) = self.prefetched.front().copied()
             && since.0.saturating_add(PATIENCE) <= now.0
         {
             self.prefetched.pop_front();
             // What is known to run waits for nothing any more.
-            if self.pace.begun(&first_handle(uid)).is_none() && self.recall(uid) {
+            if self.pace.begun(&first_handle(uid)).is_none() && self.board.is_prefetched(uid) {
+                for other in self.board.prefetched_lowest_first() {
+                    self.recall(other);
+                }
                 self.pace.observe_wait();
             }
         }
