@@ -136,8 +136,8 @@ fn enabled(store: &Store) -> impl Iterator<Item = (EventSink, Cursor)> {
     told.collect::<Vec<_>>().into_iter()
 }
 
-/// True if a change is to be told to a sink that nobody has begun to tell, such as one that was made a moment ago. As with those that
-/// are told, what is more than a sink may hold is not waited for.
+/// True if an enabled sink has not been sent a change and no relay worker holds history for it yet, such as a sink that was just created.
+/// A sink that is further behind than a hold may be does not count.
 pub(crate) fn awaits_new_sink(store: &Store, revision: Revision) -> bool {
     let most = Settings::default().max_held_changes as u64;
     enabled(store).any(|(sink, cursor)| {

@@ -193,7 +193,7 @@ async fn a_task_is_not_deleted_by_its_lifetime_before_its_log_is_stored() {
     assert_eq!(world.runtime.leaves(), 0);
 }
 
-/// Whoever tells sinks has not seen it yet.
+/// No relay runs here, as in the moment before it notices a new sink.
 #[tokio::test]
 async fn a_task_is_not_deleted_by_its_lifetime_before_a_sink_that_was_just_made_was_told() {
     let world = World::new();

@@ -45,6 +45,22 @@ async fn what_waits_at_the_executor_for_too_long_is_taken_back_and_leaves_no_tra
     assert_eq!(queue.take_recalled(), Vec::<String>::new());
 }
 
+/// Otherwise `third` would start before `second`, which ranks higher and was handed over earlier.
+#[tokio::test]
+async fn when_one_has_waited_for_too_long_all_that_wait_are_taken_back_lowest_first() {
+    let mut queue = Queue::with_prefetch(1, 2);
+    queue.submit(task("first", 5)).await;
+    queue.submit(task("second", 3)).await;
+    queue.step_after(1).await;
+    queue.report("first", Observation::Started);
+    queue.step_after(25).await;
+    queue.submit(task("third", 1)).await;
+    queue.step_after(1).await;
+    assert_eq!(queue.take_handed(), ["first", "second", "third"]);
+    queue.step_after(30).await;
+    assert_eq!(queue.take_recalled(), ["third", "second"]);
+}
+
 #[tokio::test]
 async fn a_higher_one_gets_its_place_and_it_is_not_asked_for_twice() {
     let mut queue = prefetched().await;

@@ -3,7 +3,7 @@
 use muster_relay::classify::{Observed, classify};
 use muster_relay::wants::Wants;
 use muster_types::event_sink::EventSinkSpec;
-use muster_types::{EventSink, Millis};
+use muster_types::{EventSink, Message, Millis};
 use serde_json::{Value, json};
 
 fn wants(spec: &Value) -> Wants {
@@ -53,6 +53,21 @@ fn task(spec: &Value, status: &Value) -> Value {
 fn told_of_task(wants: &Wants, statuses: &[Value]) -> Vec<String> {
     let versions: Vec<_> = statuses.iter().map(|status| task(&json!({}), status)).collect();
     told(wants, "tasks.muster.dev", &versions, false)
+}
+
+/// What is told of a task whose status changed.
+fn told_of_change(wants: &Wants, before: &Value, after: &Value) -> Vec<Message> {
+    let [before, after] = [before, after].map(|status| task(&json!({}), status).to_string().into_bytes());
+    let observed = Observed {
+        resource: "tasks.muster.dev",
+        namespace: "default",
+        revision: 2,
+        at: Millis(0),
+        before: Some(&before),
+        after: &after,
+        deleted: false,
+    };
+    classify(wants, &observed).expect("a readable object")
 }
 
 /// A task at an attempt, with the attempts that ran so far, and how the earlier ones ended.
@@ -132,18 +147,7 @@ fn an_attempt_that_never_ran_does_not_make_the_next_one_a_retry() {
 fn an_attempt_that_failed_at_once_was_the_first_try_all_the_same() {
     let mut back = at("Ready", 1, &[1], &[""]);
     back["retries"] = json!(1);
-    let versions =
-        [at("Pending", 1, &[], &[]), back].map(|status| task(&json!({}), &status).to_string().into_bytes());
-    let observed = Observed {
-        resource: "tasks.muster.dev",
-        namespace: "default",
-        revision: 2,
-        at: Millis(0),
-        before: Some(&versions[0]),
-        after: &versions[1],
-        deleted: false,
-    };
-    let messages = classify(&cds(), &observed).unwrap();
+    let messages = told_of_change(&cds(), &at("Pending", 1, &[], &[]), &back);
     assert_eq!(messages[0].topic, "cds.job.running");
     assert_eq!(serde_json::from_slice::<Value>(&messages[0].body).unwrap()["retry-count"], 0);
 }
@@ -169,22 +173,10 @@ fn waiting_is_told_to_those_who_want_every_transition_and_to_nobody_else() {
 
 #[test]
 fn a_message_about_a_task_that_waits_says_the_state_that_is_recorded() {
-    let ready = task(&json!({}), &json!({"state": "Ready"})).to_string().into_bytes();
     for state in ["Postponed", "QuotaBlocked"] {
-        let waits = task(&json!({}), &json!({"state": state})).to_string().into_bytes();
-        let observed = Observed {
-            resource: "tasks.muster.dev",
-            namespace: "default",
-            revision: 2,
-            at: Millis(0),
-            before: Some(&ready),
-            after: &waits,
-            deleted: false,
-        };
-        let messages = classify(&events(), &observed).unwrap();
+        let messages = told_of_change(&events(), &json!({"state": "Ready"}), &json!({"state": state}));
         let body: Value = serde_json::from_slice(&messages[0].body).unwrap();
-        let told = if body["data"].is_object() { &body["data"]["state"] } else { &body["state"] };
-        assert_eq!((messages.len(), told), (1, &json!(state)), "{body}");
+        assert_eq!((messages.len(), &body["data"]["state"]), (1, &json!(state)), "{body}");
     }
 }
 

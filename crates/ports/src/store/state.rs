@@ -183,7 +183,7 @@ impl State {
         }
     }
 
-    /// True if somebody holds something under a name.
+    /// True if there is a hold of this name.
     pub fn has_hold(&self, name: &str) -> bool {
         self.holds.contains_key(name)
     }

@@ -180,7 +180,7 @@ impl Store {
         self.shared.state.write().hold(name, hold);
     }
 
-    /// True if somebody holds something under a name.
+    /// True if there is a hold of this name.
     pub fn has_hold(&self, name: &str) -> bool {
         self.shared.state.read().has_hold(name)
     }
