@@ -62,6 +62,32 @@ async fn when_one_has_waited_for_too_long_all_that_wait_are_taken_back_lowest_fi
 }
 
 #[tokio::test]
+async fn what_is_given_back_first_waits_for_what_ranks_before_it_and_is_still_away() {
+    let mut queue = Queue::with_prefetch(1, 2);
+    queue.submit(task("first", 5)).await;
+    queue.submit(task("second", 3)).await;
+    queue.submit(task("third", 1)).await;
+    queue.step_after(1).await;
+    queue.report("first", Observation::Started);
+    queue.step_after(60).await;
+    assert_eq!(queue.take_handed(), ["first", "second", "third"]);
+    assert_eq!(queue.take_recalled(), ["third", "second"]);
+    queue.end("first");
+    queue.report("third", Observation::Returned { prefetch: 1 });
+    queue.submit(task("fourth", 4)).await;
+    queue.step_after(25).await;
+    assert_eq!(queue.take_handed(), ["fourth"], "it ranks before all that are away");
+    // A change of it does not bring it back.
+    queue.change("second", |task| drop(task.metadata.labels.insert("a".into(), "b".into()))).await;
+    queue.end("fourth");
+    queue.step_after(25).await;
+    assert_eq!(queue.take_handed(), Vec::<String>::new());
+    queue.report("second", Observation::Returned { prefetch: 1 });
+    queue.step_after(25).await;
+    assert_eq!(queue.take_handed(), ["second", "third"]);
+}
+
+#[tokio::test]
 async fn a_higher_one_gets_its_place_and_it_is_not_asked_for_twice() {
     let mut queue = prefetched().await;
     queue.submit(task("high", 9)).await;

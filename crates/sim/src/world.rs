@@ -146,7 +146,7 @@ impl World {
             Server::new(name, machine, clock.restarted())
         });
         let servers = servers.collect();
-        let ahead = u32::try_from(dice.below(3)).unwrap_or(0);
+        let ahead = u32::try_from(dice.below(8)).unwrap_or(0);
         Ok(Self {
             clock,
             recorder,

@@ -129,6 +129,8 @@ pub struct Board {
     pub(crate) victims: BTreeSet<Victim>,
     /// Tasks whose attempt waits at the runtime for a slot and was not asked for again, in order.
     pub(crate) prefetched: BTreeSet<Rank>,
+    /// Attempts that were asked for again to go back into the queue, and are not given back yet.
+    pub(crate) recalled: BTreeSet<Rank>,
     /// Tasks whose attempt was told to end.
     pub(crate) leaving: BTreeSet<Slot>,
     /// Tasks whose attempt finds no place at its runtime, by uid.
@@ -191,6 +193,7 @@ impl Board {
             resting: BTreeSet::new(),
             victims: BTreeSet::new(),
             prefetched: BTreeSet::new(),
+            recalled: BTreeSet::new(),
             leaving: BTreeSet::new(),
             stuck: BTreeMap::new(),
             placement_needs: BTreeMap::new(),
@@ -210,6 +213,7 @@ impl Board {
 
     /// Takes in a task as it was committed.
     pub fn observe(&mut self, task: &TaskView) {
+        let recalled = task.prefetched && self.is_recalled(task.uid);
         self.remove(task.uid);
         if !matches!(task.state, State::Ready | State::Postponed | State::QuotaBlocked) {
             self.awaited.forget(task.uid);
@@ -252,7 +256,7 @@ impl Board {
                 && task.need == Need::default()
                 && task.subject.is_empty()
                 && !task.isolated,
-            recalled: task.stopping,
+            recalled: task.stopping || recalled,
             kind: self.names.intern(&task.kind),
             demand: task.demand.clone(),
             needs,
@@ -375,8 +379,17 @@ impl Board {
 
     /// True if the attempt of a task waits at the runtime and was not asked for again.
     pub fn is_prefetched(&self, uid: u128) -> bool {
+        self.prefetched_entry(uid).is_some_and(|entry| !entry.recalled)
+    }
+
+    /// True if the attempt of a task waits at the runtime and was asked for again.
+    fn is_recalled(&self, uid: u128) -> bool {
+        self.prefetched_entry(uid).is_some_and(|entry| entry.recalled)
+    }
+
+    fn prefetched_entry(&self, uid: u128) -> Option<&Entry> {
         let entry = self.slot_of(uid).and_then(|slot| self.entry(slot));
-        entry.is_some_and(|entry| matches!(entry.phase, Phase::Prefetched(_)) && !entry.recalled)
+        entry.filter(|entry| matches!(entry.phase, Phase::Prefetched(_)))
     }
 
     /// The tasks whose attempts wait at the runtime and were not asked for again, lowest rank first.
@@ -545,8 +558,11 @@ impl Board {
             Phase::Prefetched(_) => {
                 group.elsewhere.insert(slot);
                 self.rooms.of(entry.runtime).prefetched += 1;
+                let rank = (Reverse(entry.priority), entry.uid, slot);
                 if !entry.recalled {
-                    self.prefetched.insert((Reverse(entry.priority), entry.uid, slot));
+                    self.prefetched.insert(rank);
+                } else if !entry.stopping {
+                    self.recalled.insert(rank);
                 }
             }
             Phase::Awaiting(_) => {
@@ -598,7 +614,9 @@ impl Board {
             Phase::Prefetched(_) => {
                 group.elsewhere.remove(&slot);
                 self.rooms.of(entry.runtime).prefetched -= 1;
-                self.prefetched.remove(&(Reverse(entry.priority), entry.uid, slot));
+                let rank = (Reverse(entry.priority), entry.uid, slot);
+                self.prefetched.remove(&rank);
+                self.recalled.remove(&rank);
             }
             Phase::Awaiting(_) => {
                 group.elsewhere.remove(&slot);

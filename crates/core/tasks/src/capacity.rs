@@ -280,6 +280,11 @@ impl Room {
         if self.refused.concerns(need) { self.refused } else { Lack::default() }
     }
 
+    /// No task starts here any more in this pass.
+    pub fn close(&mut self) {
+        self.refused.slots = true;
+    }
+
     /// What is lacking for a task now, whoever was refused before it.
     pub fn lack_for(&self, need: Need) -> Lack {
         let beyond = |used: u64, more: u64, most: Option<u64>| {

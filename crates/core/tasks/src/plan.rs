@@ -333,7 +333,13 @@ impl Board {
                 self.hold(slot, hold, plan);
                 break;
             }
+            let awaits_return =
+                runtime == Runtime::Process && self.recalled.first().is_some_and(|first| *first < rank);
             let room = self.rooms.of(runtime);
+            if awaits_return {
+                // One that ranks before it is on its way back from the executor, and would find its slot taken.
+                room.close();
+            }
             if entry_may_prefetch && !room.has_free_slot() && room.prefetches() {
                 // The place of one that ranks lower is as good as a free one.
                 if room.may_prefetch() || self.recall_behind(rank, 1, plan) > 0 {
@@ -368,7 +374,7 @@ impl Board {
             if holds <= self.settings.holds_per_pass {
                 self.hold(slot, Hold::Capacity(lack), plan);
             }
-            preempted = preempted || self.preempt(slot, now, plan);
+            preempted = preempted || !awaits_return && self.preempt(slot, now, plan);
         }
     }
 

@@ -71,7 +71,10 @@ fn gives_back(present: &Present, waiting: &Task, victim: &Task) -> bool {
     }
     // A quota that others use too may lack anything that a pod gives back.
     let Some(room) = present.room.filter(|_| waiting.runtime() != "pod") else { return true };
-    let active = || present.open().filter(|task| task.is_active() && task.runtime() == waiting.runtime());
+    // That the program of one that waited at its executor has begun may be committed later than the preemption.
+    let runs = |task: &Task| present.programs.keys().any(|program| program.task == task.metadata.uid);
+    let holds_slot = |task: &&Task| task.runtime() == waiting.runtime() && (task.is_active() || runs(task));
+    let active = || present.open().filter(holds_slot);
     let slots = active().count() as u64;
     let memory: u64 = active().map(Task::memory).sum();
     let lacks_memory = room.memory.is_some_and(|most| memory + waiting.memory() > most);
@@ -120,6 +123,23 @@ mod tests {
         let waiting =
             json!({"priority": 5, "policy": {"preemptEnabled": true}, "resources": {"memory": "99"}});
         assert_eq!(preempted_for(5, json!({"priority": 1}), waiting).len(), 1);
+    }
+
+    #[test]
+    fn a_program_holds_its_slot_before_that_is_committed() {
+        let waiting = json!({"priority": 5, "policy": {"preemptEnabled": true}});
+        let found = |starts: bool| {
+            let mut story = Story::new();
+            story.room(2, None).spec("victim", json!({"priority": 1})).spec("waiting", waiting.clone());
+            story.task("victim", "Running", 1);
+            story.status("third", json!({"state": "Ready", "prefetched": true}));
+            if starts {
+                story.started("third", 1);
+            }
+            story.status("victim", json!({"state": "Running", "attempt": 1, "stopping": "Preempted"}));
+            story.broken("preemption_helps").len()
+        };
+        assert_eq!((found(true), found(false)), (0, 1));
     }
 
     #[test]
