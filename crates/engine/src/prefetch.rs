@@ -18,18 +18,27 @@ pub const PATIENCE: i64 = 50;
 const WEIGHT: f64 = 0.1;
 /// Longest rest, in milliseconds.
 const REST: f64 = 5.0;
-/// Most attempts that wait for one slot.
+/// Most attempts that wait for one slot. One that waits for too long halves that, and each that ends adds a little again.
 const MOST: f64 = 32.0;
+const MORE: f64 = 0.05;
 
 /// Follows how long attempts take.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Pace {
     /// Attempts that have not ended: since when, and whether it is as a process.
     begun: BTreeMap<Handle, (Millis, bool)>,
     /// Average time of a process, in milliseconds.
     average: Option<f64>,
+    /// Most attempts that wait for one slot, as things are.
+    most: f64,
     /// Attempts waited for too long: none is handed over before one has ended.
     is_slow: bool,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { begun: BTreeMap::new(), average: None, most: MOST, is_slow: false }
+    }
 }
 
 impl Pace {
@@ -48,6 +57,7 @@ impl Pace {
                 let took = (fact.at.0 - begun.0).max(0) as f64;
                 let average = self.average.unwrap_or(took);
                 self.average = Some(average + WEIGHT * (took - average));
+                self.most = (self.most + MORE).min(MOST);
                 self.is_slow = false;
             }
             Observation::StartFailed { .. } | Observation::Lost { .. } | Observation::Blocked { .. } => {
@@ -62,6 +72,7 @@ impl Pace {
 
     /// An attempt waited for longer than [`PATIENCE`].
     pub fn observe_wait(&mut self) {
+        self.most = (self.most / 2.0).max(1.0);
         self.is_slow = true;
     }
 
@@ -75,7 +86,7 @@ impl Pace {
             self.begun.values().filter(|(begun, is_process)| *is_process && now.0 - begun.0 > ROUND_TRIP);
         let long = long.count();
         let turning = slots.saturating_sub(u32::try_from(long).unwrap_or(u32::MAX));
-        let each = (ROUND_TRIP as f64 / average.max(1.0)).min(MOST);
+        let each = (ROUND_TRIP as f64 / average.max(1.0)).min(self.most);
         (f64::from(turning) * each) as u32
     }
 
@@ -152,10 +163,19 @@ mod tests {
         let mut pace = pace(1);
         pace.observe_wait();
         assert_eq!(pace.prefetch(2, LATER), 0);
+        end_one(&mut pace);
+        assert_eq!(pace.prefetch(2, LATER), 32, "and half as many as before then");
+        let more = (pace.prefetch(2, LATER)..).take_while(|_| {
+            end_one(&mut pace);
+            pace.prefetch(2, LATER) < 64
+        });
+        assert!((300..=320).contains(&more.count()), "each that ends adds a little");
+    }
+
+    fn end_one(pace: &mut Pace) {
         let handle = Handle { task: "t".into(), attempt: 1 };
         pace.observe(&Fact { handle: handle.clone(), at: LATER, what: Observation::Started }, true);
         let ending = Ending::without_containers(Cause::Itself, LATER);
         pace.observe(&Fact { handle, at: LATER, what: Observation::Ended(ending) }, true);
-        assert_eq!(pace.prefetch(2, LATER), 64);
     }
 }

@@ -21,7 +21,9 @@ impl Engine {
             self.prefetched.pop_front();
             // What is known to run waits for nothing any more.
             if self.pace.begun(&first_handle(uid)).is_none() && self.board.is_prefetched(uid) {
-                for other in self.board.prefetched_lowest_first() {
+                let all = self.board.prefetched_lowest_first();
+                tracing::debug!(count = all.len(), "attempts that waited for too long are taken back");
+                for other in all {
                     self.recall(other);
                 }
                 self.pace.observe_wait();
