@@ -47,7 +47,8 @@ pub trait Runtime: Send + Sync + 'static {
         drop((launch, ran));
     }
 
-    /// Takes back an attempt that has not started: reports `Returned`. Does nothing to one that has, or that is not known here.
+    /// Takes back an attempt that has not started: reports `Returned`. Does nothing to one that has, or that is not known here. What
+    /// ranks behind it waits for the answer: that it is back, or that it has started.
     fn recall(&self, handle: &Handle) {
         drop(handle.clone());
     }

@@ -131,6 +131,9 @@ impl Runtime for FakeRuntime {
         {
             inner.left.remove(handle);
             inner.happened(handle, Observation::Returned { prefetch });
+        } else if inner.running.contains_key(handle) {
+            // Whoever asks hears what became of it, one way or the other.
+            inner.happened(handle, Observation::Started);
         }
     }
 
