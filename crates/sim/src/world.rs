@@ -18,7 +18,7 @@ use std::time::Duration;
 use muster_engine::relay::{Settings, hold_for_sinks};
 use muster_ports::blobs::MemoryBlobs;
 use muster_ports::clock::{Clock, ManualClock, Millis};
-use muster_ports::runtime::{Fact, Observation};
+use muster_ports::runtime::Observation;
 use muster_ports::store::{History, MemoryLog, Store};
 pub use muster_tasks::settings::Rule;
 
@@ -86,8 +86,6 @@ struct World {
     full_until: Option<i64>,
     /// Attempts that may wait for a slot.
     ahead: u32,
-    /// News on its way to whoever leads.
-    underway: Vec<Fact>,
     /// When pending facts are delivered at the latest, by the steady clock.
     news_at: Option<i64>,
     users: Users,
@@ -161,7 +159,6 @@ impl World {
             without,
             full_until: None,
             ahead,
-            underway: Vec::new(),
             news_at: None,
             users: Users::new(&mut dice),
             managed: Managed::new()?,
@@ -258,8 +255,8 @@ impl World {
 
     /// Something happened that whoever leads has not heard of.
     fn has_news(&self) -> bool {
-        let has_leader = self.leader().is_some();
-        has_leader && (!self.underway.is_empty() || self.servers.iter().any(|it| it.machine.has_news()))
+        let Some(leader) = self.leader() else { return false };
+        self.servers[leader].expects_news() || self.servers.iter().any(|it| it.machine.has_news())
     }
 
     fn tick(&mut self, millis: i64) {
@@ -275,24 +272,24 @@ impl World {
     fn deliver(&mut self) {
         let Some(leader) = self.leader() else { return };
         self.news_at = None;
-        self.underway.extend(self.servers[leader].machine.take_facts());
+        let Server { machine, loops: Some(loops), .. } = &mut self.servers[leader] else { return };
         let now = self.clock.wall();
-        self.underway.extend(self.fleet.move_on(&mut self.dice, now));
-        self.underway.extend(self.cluster.move_on(&mut self.dice, now, self.is_quiet));
-        for fact in std::mem::take(&mut self.underway) {
+        let mut facts = std::mem::take(&mut loops.underway);
+        facts.extend(machine.take_facts());
+        facts.extend(self.fleet.move_on(&mut self.dice, now));
+        facts.extend(self.cluster.move_on(&mut self.dice, now, self.is_quiet));
+        for fact in facts {
             if self.dice.once_in(6) {
-                self.underway.push(fact);
+                loops.underway.push(fact);
                 continue;
             }
             // What a quota refused is told by the server itself, and once.
             let may_double = !matches!(fact.what, Observation::Blocked { .. });
             if may_double && self.dice.once_in(10) {
                 self.faults += 1;
-                self.underway.push(fact.clone());
+                loops.underway.push(fact.clone());
             }
-            if let Some(loops) = &mut self.servers[leader].loops {
-                loops.engine.report(fact);
-            }
+            loops.engine.report(fact);
         }
     }
 
@@ -361,8 +358,7 @@ impl World {
 
     /// Nothing moves any more.
     fn is_at_rest(&self) -> bool {
-        self.underway.is_empty()
-            && self.servers.iter().all(|server| server.machine.is_idle())
+        self.servers.iter().all(|server| server.machine.is_idle() && !server.expects_news())
             && self.fleet.is_idle()
             && self.cluster.is_idle()
             && self.all_managed_went()

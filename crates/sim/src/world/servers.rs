@@ -18,7 +18,7 @@ use muster_engine::settings::{Mint, Pods, Prefetch, Robots, Settings};
 use muster_engine::workflows::Workflows;
 use muster_fleet::liveness;
 use muster_ports::clock::{Clock, ManualClock, Millis};
-use muster_ports::runtime::Runtime;
+use muster_ports::runtime::{Fact, Runtime};
 use muster_ports::store::{Fence, Lease, LeaseView, Store, WatchError};
 use muster_ports::telemetry::Telemetry;
 use muster_ports::traces::Tracer;
@@ -70,6 +70,8 @@ pub struct Server {
 pub struct Loops {
     /// Tasks.
     pub engine: Engine,
+    /// News on its way to it.
+    pub underway: Vec<Fact>,
     workflows: Workflows,
     schedules: Schedules,
     resources: Resources,
@@ -87,6 +89,11 @@ impl Server {
     /// A server that does nothing yet.
     pub fn new(name: String, machine: FakeRuntime, clock: ManualClock) -> Self {
         Self { name, machine, clock, loops: None, paused_until: None, seen: None, starts: 0 }
+    }
+
+    /// True if news is on its way to it.
+    pub fn expects_news(&self) -> bool {
+        self.loops.as_ref().is_some_and(|loops| !loops.underway.is_empty())
     }
 }
 
@@ -126,7 +133,6 @@ impl World {
 
     /// What a server did is gone, with what it ran.
     pub(super) fn stop_server(&mut self, number: usize, how: Standing) {
-        let was_leader = self.leader() == Some(number);
         let server = &mut self.servers[number];
         let led = server.loops.take().is_some();
         server.machine.kill_all(false);
@@ -135,9 +141,6 @@ impl World {
         server.seen = None;
         if led {
             self.recorder.note(What::Server(server.name.clone(), how));
-        }
-        if was_leader {
-            self.underway.clear();
         }
     }
 
@@ -241,7 +244,6 @@ impl World {
         };
         self.fleet.forget_bridge();
         self.cluster.forget_asker();
-        self.underway.clear();
         let words = |error: WatchError| error.to_string();
         let clock: Arc<dyn Clock> = Arc::new(self.servers[number].clock.clone());
         let told = relay::Outside {
@@ -256,6 +258,7 @@ impl World {
         let judged = liveness::Settings { offline_after: OFFLINE_AFTER, approve: true, max_robots: None };
         let loops = Loops {
             engine: self.open_engine(number, store.clone()).map_err(words)?,
+            underway: Vec::new(),
             workflows: Workflows::with_lifetimes(store.clone(), clock.clone(), LIFETIMES).map_err(words)?,
             schedules: Schedules::new(store.clone(), clock.clone()).map_err(words)?,
             resources: Resources::new(store.clone(), clock.clone(), None, ResourceSettings::default())
