@@ -144,6 +144,6 @@ async fn serve(mut term: Term, role: Singleton, work: &Work) -> Left {
         () = work.shutdown.requested() => ("it was told to stop", true, false),
     };
     // Nothing that was begun goes on when somebody else may begin.
-    working.stop().await;
+    working.stop(mine).await;
     Left { why, term: mine.then_some(term), pauses }
 }

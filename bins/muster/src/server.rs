@@ -273,7 +273,7 @@ impl Server {
         self.serving.await.context("the API server ended badly")?;
         self.shutdown.request();
         match self.doing {
-            Doing::Alone(working) => working.stop().await,
+            Doing::Alone(working) => working.stop(true).await,
             Doing::Elected(leading) => leading.await.context("what leads ended badly")?,
         }
         let why = if broken.is_finished() { broken.await.ok().and_then(Result::ok) } else { None };

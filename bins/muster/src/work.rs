@@ -42,6 +42,7 @@ use muster_types::{Quantity, Task};
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::adapter_env::adapter_env;
 use crate::cli::{LimitArgs, ResourceArgs, Sending, UpArgs};
@@ -51,6 +52,9 @@ use crate::machine::Machine;
 use crate::pods::PodPart;
 use crate::robots::{Ears, RobotPart};
 use crate::server::{EngineOptions, RelayOptions};
+
+/// What may be taken in of processes that end when the server stops.
+const LEAVING: Duration = Duration::from_secs(2);
 
 /// A role of which one server of a store does the work at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,6 +102,16 @@ struct RunningTasks {
     sending: Sending,
     processes: Arc<ProcessRuntime>,
     hands: Arc<Hands>,
+    engine: Explainer,
+}
+
+impl RunningTasks {
+    /// Nothing is started any more, processes end, and all that is known of them is committed.
+    async fn leave(&self) {
+        self.engine.leave(false).await;
+        self.processes.end().await;
+        self.engine.leave(true).await;
+    }
 }
 
 impl Working {
@@ -108,10 +122,14 @@ impl Working {
         }
     }
 
-    /// Ends it. Processes have ended when this returns; their tasks are tried again by whoever is next.
-    pub async fn stop(mut self) {
+    /// Ends it. Processes have ended when this returns; their tasks are tried again by whoever is next. Unless it is too late to write
+    /// anything down, what has ended is committed first.
+    pub async fn stop(mut self, in_time: bool) {
         if let Some(running) = &self.running {
             running.hands.let_go();
+            if in_time && timeout(LEAVING, running.leave()).await.is_err() {
+                tracing::warn!("not all that has ended could be written down; it is tried again");
+            }
         }
         self.loops.shutdown().await;
         if let Some(RunningTasks { sending, processes, .. }) = self.running {
@@ -272,8 +290,8 @@ impl Work {
         let keeper = Keeper::new(outside.runtime.clone(), outside.blobs.clone());
         let engine = Engine::new(settings, outside.clone(), keeper.spawn()?)?;
         let (explainer, questions) = Explainer::new();
-        self.hands.take(Arc::new(logs), Arc::new(explainer));
-        Ok(ReadyEngine { engine, outside, facts, questions, robots, sending, processes, lasts })
+        self.hands.take(Arc::new(logs), Arc::new(explainer.clone()));
+        Ok(ReadyEngine { engine, outside, facts, questions, explainer, robots, sending, processes, lasts })
     }
 }
 
@@ -319,6 +337,7 @@ struct ReadyEngine {
     outside: Outside,
     facts: UnboundedReceiver<Fact>,
     questions: Receiver<Question>,
+    explainer: Explainer,
     robots: Option<RobotPart>,
     sending: Sending,
     processes: Arc<ProcessRuntime>,
@@ -327,7 +346,7 @@ struct ReadyEngine {
 
 impl ReadyEngine {
     fn spawn(self, hands: Arc<Hands>, loops: &mut JoinSet<()>) -> RunningTasks {
-        let Self { engine, outside, facts, questions, robots, sending, processes, lasts } = self;
+        let Self { engine, outside, facts, questions, explainer, robots, sending, processes, lasts } = self;
         if let Some(lasts) = lasts {
             loops.spawn(prolong(processes.clone(), lasts));
         }
@@ -339,7 +358,7 @@ impl ReadyEngine {
             }
             run_engine(engine, outside, facts, questions).await;
         });
-        RunningTasks { sending, processes, hands }
+        RunningTasks { sending, processes, hands, engine: explainer }
     }
 }
 

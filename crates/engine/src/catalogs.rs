@@ -38,6 +38,7 @@ pub struct Catalogs {
     declared: BTreeMap<String, Declared>,
     /// What appeared or changed since somebody asked.
     news: Vec<CatalogNews>,
+    kind_gone: bool,
 }
 
 /// A kind that somebody declared.
@@ -95,7 +96,7 @@ impl Catalogs {
                 self.kinds_changed = true;
                 match read::<TaskKind>(json, gone) {
                     Some(kind) => drop(space.kinds.insert(name, kind)),
-                    None => drop(space.kinds.remove(&name)),
+                    None => self.kind_gone |= space.kinds.remove(&name).is_some(),
                 }
             }
             APPLICATIONS => match read::<Application>(json, gone) {
@@ -140,6 +141,11 @@ impl Catalogs {
         self.declared.insert(it.spec.names.kind, Declared { by: name.to_owned(), resource, is_namespaced });
     }
 
+    /// True if a kind went since the last call: tasks that wait may name it.
+    pub fn take_kind_gone(&mut self) -> bool {
+        std::mem::take(&mut self.kind_gone)
+    }
+
     /// What appeared or changed since the last call.
     pub fn take_news(&mut self) -> Vec<CatalogNews> {
         std::mem::take(&mut self.news)
@@ -162,6 +168,12 @@ impl Catalogs {
             return absent(Reference::Addon(task.addon.clone()));
         }
         None
+    }
+
+    /// The subject of a task, if it does not exist: it may have gone while the task waited.
+    pub fn absent_subject_of(&self, task: &Task, store: &Store) -> Option<Absent> {
+        let subject = task.spec.subject.as_ref()?;
+        self.absent_subject(&task.metadata.namespace, &subject.kind, &subject.name, store)
     }
 
     fn absent_subject(&self, namespace: &str, kind: &str, name: &str, store: &Store) -> Option<Absent> {

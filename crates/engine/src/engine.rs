@@ -115,6 +115,8 @@ pub struct Engine {
     pace: Pace,
     /// Attempts that were handed over ahead of a free slot, and when; those that are not any more are passed over.
     prefetched: VecDeque<(Millis, u128)>,
+    /// The server is about to stop.
+    leaves: bool,
     guard: PodGuard,
     /// Refusals by quotas that were reported.
     quota_refusals: u64,
@@ -168,6 +170,7 @@ impl Engine {
             due: Due::default(),
             pace: Pace::default(),
             prefetched: VecDeque::new(),
+            leaves: false,
             guard: PodGuard::default(),
             quota_refusals: 0,
             held: Held::new(),
@@ -422,7 +425,12 @@ impl Engine {
                     let next = highest_attempt(&edit.task.status) + 1;
                     let traceparent = self.spans.traceparent(&edit.task, next);
                     let place = Place { settings: &self.settings, catalogs: &self.catalogs, traceparent };
-                    match start(&place, &mut edit.task, chosen, now) {
+                    let absent = self.catalogs.absent_subject_of(&edit.task, &self.outside.store);
+                    let started = match absent {
+                        Some(absent) => Ok(Start::Absent(Arc::new(absent))),
+                        None => start(&place, &mut edit.task, chosen, now),
+                    };
+                    match started {
                         Ok(Start::Begun(action)) => {
                             edit.actions.push(action);
                             Ok(())
@@ -542,7 +550,7 @@ impl Engine {
         self.tell_of(&edit, now);
         for action in &edit.actions {
             if let Action::Keep(handle, seconds) = action {
-                let until = now.to_timestamp().as_second().saturating_add(*seconds);
+                let until = now.next_second().saturating_add(*seconds);
                 self.due.keep(self.pin(&edit.task, handle.clone()), until);
             }
         }

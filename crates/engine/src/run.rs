@@ -3,7 +3,7 @@
 use muster_ports::publisher::Boxed;
 use muster_ports::runtime::Fact;
 use muster_ports::store::WatchError;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::engine::{Engine, Outside};
 use crate::questions::Question;
@@ -29,12 +29,17 @@ async fn cycle(
         Ok(wake) => wake,
         Err(error) => return tracing::error!(%error, "the engine cannot watch the store"),
     };
+    let mut leaving: Vec<(bool, oneshot::Sender<()>)> = Vec::new();
     loop {
         let due = match engine.step().await {
             Ok(due) => due,
             Err(WatchError::Closed) => return,
             Err(error) => return tracing::error!(%error, "the engine cannot follow the store"),
         };
+        // Whoever asked may be gone.
+        for (_, reply) in leaving.extract_if(.., |(ended, _)| engine.has_left(*ended)) {
+            reply.send(()).ok();
+        }
         let rest = engine.rest();
         if !rest.is_zero() {
             tokio::time::sleep(rest).await;
@@ -48,10 +53,13 @@ async fn cycle(
                 }
                 None => return,
             },
-            Some(question) = questions.recv() => {
-                // Whoever asked may be gone.
-                drop(question.reply.send(engine.explain(&question.uid)));
-            }
+            Some(question) = questions.recv() => match question {
+                Question::Why { uid, reply } => drop(reply.send(engine.explain(&uid))),
+                Question::Leave { ended, reply } => {
+                    engine.leave();
+                    leaving.push((ended, reply));
+                }
+            },
             () = outside.store.pins().asked() => {}
             woken = wake.wait(due) => match woken {
                 Ok(()) => {}

@@ -172,3 +172,26 @@ async fn after_a_restart_it_counts_as_lost_because_it_may_have_run() {
     assert_eq!((second.status.lost, second.status.attempts.len()), (1, 1), "{:?}", second.status);
     assert!(!second.status.prefetched && !second.state().is_terminal());
 }
+
+/// A clean stop is no crash: it costs no attempt, and what has ended does not run again.
+#[tokio::test]
+async fn a_server_that_stops_takes_back_what_waits_and_takes_in_what_has_ended() {
+    let mut queue = prefetched().await;
+    queue.submit(task("third", 1)).await;
+    queue.leave();
+    assert_eq!(queue.take_recalled(), ["second"]);
+    queue.step_after(1).await;
+    assert!(!queue.has_left(false), "one is not back yet");
+    queue.report("second", Observation::Returned { prefetch: 1 });
+    queue.step_after(1).await;
+    assert!(queue.has_left(false) && !queue.has_left(true), "one runs");
+    queue.end("first");
+    queue.step_after(1).await;
+    assert!(queue.has_left(true));
+    assert_eq!(queue.take_handed(), Vec::<String>::new(), "nothing is started any more");
+    queue.restart();
+    queue.step_after(1).await;
+    assert_eq!(queue.state("first"), State::Succeeded);
+    let second = queue.get("second");
+    assert_eq!((second.status.lost, second.status.attempts.len(), second.status.attempt), (0, 1, 1));
+}

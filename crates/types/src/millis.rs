@@ -20,6 +20,11 @@ impl Millis {
         MilliTimestamp::from_millisecond(self.0)
     }
 
+    /// The first whole second that is not before it: a wait that is counted from there is not too short.
+    pub fn next_second(self) -> i64 {
+        self.0.saturating_add(999).div_euclid(1000)
+    }
+
     /// The whole seconds, as objects show them.
     pub fn to_timestamp(self) -> Timestamp {
         Timestamp::from_second(self.0.div_euclid(1000))

@@ -66,6 +66,11 @@ impl Timestamp {
         self.0.as_second()
     }
 
+    /// The second after it. What is kept in whole seconds was a moment before that: a wait that is counted from there is not too short.
+    pub fn next_second(self) -> i64 {
+        self.as_second().saturating_add(1)
+    }
+
     /// The same instant as jiff knows it.
     pub fn as_jiff(self) -> jiff::Timestamp {
         self.0
@@ -100,6 +105,11 @@ impl MilliTimestamp {
     /// Whole seconds since 1970.
     pub fn as_second(self) -> i64 {
         self.as_millisecond().div_euclid(1_000)
+    }
+
+    /// The first whole second that is not before it: a wait that is counted from there is not too short.
+    pub fn next_second(self) -> i64 {
+        crate::Millis(self.as_millisecond()).next_second()
     }
 }
 

@@ -82,13 +82,14 @@ pub fn sentences(why: &Explanation) -> Vec<String> {
 /// What would bring it on.
 fn next(why: &Explanation) -> Option<&'static str> {
     match why.state {
-        State::Created => {
+        State::Created if why.waiting_for.is_none() => {
             Some("It is held back until `muster submit --task` or spec.suspend: false lets it go.")
         }
         State::Ready if why.waiting_for.is_none() => Some("It starts when there is room for it."),
         State::Failed | State::Canceled => Some("`muster retry` makes a new task like it."),
         // What it waits for says what has to happen.
-        State::Ready
+        State::Created
+        | State::Ready
         | State::Postponed
         | State::QuotaBlocked
         | State::Pending

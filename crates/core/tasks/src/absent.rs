@@ -165,7 +165,14 @@ impl Board {
         let phase = self.slot_of(uid).and_then(|slot| self.entry(slot)).map(|entry| entry.phase);
         let Some(Phase::Waiting(shown) | Phase::Awaiting(shown)) = phase else { return };
         match absent {
-            Some(absent) => self.set_aside(uid, Arc::new(absent), shown, now),
+            Some(absent) => {
+                self.set_aside(uid, Arc::new(absent), shown, now);
+                if shown != State::Postponed
+                    && let Some(slot) = self.slot_of(uid)
+                {
+                    self.explain_soon(slot);
+                }
+            }
             None if self.awaited.get(uid).is_some_and(|absent| !absent.is_of_selection()) => self.go_on(uid),
             None => {}
         }

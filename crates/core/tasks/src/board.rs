@@ -131,6 +131,8 @@ pub struct Board {
     pub(crate) prefetched: BTreeSet<Rank>,
     /// Attempts that were asked for again to go back into the queue, and are not given back yet.
     pub(crate) recalled: BTreeSet<Rank>,
+    /// Nothing is started any more.
+    pub(crate) is_closed: bool,
     /// Tasks whose attempt was told to end.
     pub(crate) leaving: BTreeSet<Slot>,
     /// Tasks whose attempt finds no place at its runtime, by uid.
@@ -194,6 +196,7 @@ impl Board {
             victims: BTreeSet::new(),
             prefetched: BTreeSet::new(),
             recalled: BTreeSet::new(),
+            is_closed: false,
             leaving: BTreeSet::new(),
             stuck: BTreeMap::new(),
             placement_needs: BTreeMap::new(),
@@ -281,7 +284,7 @@ impl Board {
     }
 
     /// What a task waits for may be another thing than is recorded.
-    fn explain_soon(&mut self, slot: Slot) {
+    pub(crate) fn explain_soon(&mut self, slot: Slot) {
         if self.unexplained.len() < MAX_UNEXPLAINED {
             self.unexplained.push_back(slot);
         }
@@ -365,6 +368,11 @@ impl Board {
             self.refresh_offer(GroupId::try_from(group).unwrap_or(GroupId::MAX));
         }
         others
+    }
+
+    /// From now on, nothing is decided: whoever is next decides.
+    pub fn close(&mut self) {
+        self.is_closed = true;
     }
 
     /// How many attempts may wait at a runtime for a slot.

@@ -7,13 +7,13 @@ use muster_types::container::Resources;
 use muster_types::metadata::StringMap;
 use muster_types::task::{Policy, Runtime, Ttl};
 use muster_types::task_status::{FIRST_ATTEMPT, Stopping};
-use muster_types::{Duration, JsonText, State, Task, Timestamp};
+use muster_types::{Duration, JsonText, MilliTimestamp, State, Task, Timestamp};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::progress::highest_attempt;
-use crate::reap::Life;
+use crate::reap::{Life, Times};
 use crate::view::{TaskView, describe_placement, need_of, parse_uid, state_of};
 
 /// A task in brief.
@@ -53,8 +53,13 @@ impl Brief {
         let state = State::of(status.state, spec.suspend);
         let second = |time: Option<Timestamp>| time.map(Timestamp::as_second);
         let created = second(metadata.creation_timestamp).unwrap_or(0);
-        let back = status.attempts.last().and_then(|attempt| second(attempt.finished_at));
-        let waits_since = [second(status.submitted), back].into_iter().flatten().max();
+        let times = Times {
+            created: metadata.creation_timestamp,
+            submitted: status.submitted,
+            back: status.attempts.last().and_then(|attempt| attempt.finished_at),
+            started: status.started,
+            terminated: status.terminated,
+        };
         let subject = spec.subject.map_or_else(String::new, |it| format!("{}/{}", it.kind, it.name));
         let view = TaskView {
             uid: parse_uid(&metadata.uid)?,
@@ -83,16 +88,7 @@ impl Brief {
             robot: None,
             awaited: None,
         };
-        let life = Life {
-            state,
-            created,
-            waits_since: waits_since.unwrap_or(created),
-            started: second(status.started),
-            terminated: second(status.terminated),
-            ttl: spec.ttl,
-            released: status.released.is_some(),
-            expired: status.expired,
-        };
+        let life = Life::new(state, &times, spec.ttl, status.released.is_some(), status.expired);
         Some(Self {
             view,
             life,
@@ -245,8 +241,8 @@ struct Status {
     attempt: u32,
     prefetched: bool,
     attempts: Vec<Attempt>,
-    started: Option<Timestamp>,
-    terminated: Option<Timestamp>,
+    started: Option<MilliTimestamp>,
+    terminated: Option<MilliTimestamp>,
     submitted: Option<Timestamp>,
     released: Option<Timestamp>,
     expired: bool,
@@ -255,5 +251,5 @@ struct Status {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Attempt {
-    finished_at: Option<Timestamp>,
+    finished_at: Option<MilliTimestamp>,
 }

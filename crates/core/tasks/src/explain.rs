@@ -146,7 +146,7 @@ impl Board {
                 format!("it preempts no more tasks while {} ends", self.names_of(&leaving))
             };
         }
-        let due = entry.since.max(right.lent_since).saturating_add(self.settings.preempt_delay);
+        let due = self.preempts_at(entry.since.max(right.lent_since));
         match entry.phase {
             Phase::Waiting(State::QuotaBlocked) if due <= now => format!("it preempts {names} next"),
             Phase::Waiting(State::QuotaBlocked) => {

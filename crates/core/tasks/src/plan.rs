@@ -255,6 +255,9 @@ impl Board {
     /// The same, where tasks for robots have places to go to.
     pub fn plan_on(&mut self, now: i64, places: &mut dyn Places) -> Plan {
         let mut plan = Plan::default();
+        if self.is_closed {
+            return plan;
+        }
         self.wake_resting(now);
         self.rooms.forget_refusals();
         let stranded = std::mem::take(&mut self.stranded);

@@ -41,6 +41,11 @@ impl Board {
         Some(Right { priority: priority.max(entry.priority), lent_since })
     }
 
+    /// When something that waits since some second may preempt: not a moment before the whole delay is over.
+    pub(crate) fn preempts_at(&self, since: i64) -> i64 {
+        since.saturating_add(self.settings.preempt_delay).saturating_add(1)
+    }
+
     /// Makes room for a task that has waited long enough. True if it did.
     pub(crate) fn preempt(&mut self, slot: Slot, now: i64, plan: &mut Plan) -> bool {
         let Some(entry) = self.entry(slot).filter(|entry| entry.phase == Phase::Waiting(State::QuotaBlocked))
@@ -48,7 +53,7 @@ impl Board {
             return false;
         };
         let Some(right) = self.right_to_preempt(slot) else { return false };
-        let due = entry.since.max(right.lent_since).saturating_add(self.settings.preempt_delay);
+        let due = self.preempts_at(entry.since.max(right.lent_since));
         if due > now {
             plan.wake_at = earliest(plan.wake_at, Some(due));
             return false;

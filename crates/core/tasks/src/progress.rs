@@ -320,7 +320,7 @@ pub fn observe_start_failed(
         // The machine could not; that says nothing about the task.
         task.status.retries += 1;
         let pause = 1_i64 << task.status.retries.min(8);
-        return Ok(back_to_queue(task, &words, pause, now)?);
+        return Ok(back_to_queue(task, &words, millis(pause), now)?);
     }
     Ok(fail(task, Failure::StartFailed, &words, settings, now)?)
 }
@@ -472,7 +472,7 @@ fn preempted(task: &mut Task, handle: &Handle, rest: i64, now: Millis) -> Result
     let reason = task.status.message.clone();
     add_record(&mut task.status.events, RecordKind::Preempted, &reason, at);
     add_deleted(&mut task.status, handle, at);
-    Ok(back_to_queue(task, "Preempted", rest, now)?)
+    Ok(back_to_queue(task, "Preempted", millis(rest), now)?)
 }
 
 /// The task failed: it goes back to the queue if its policy allows, else it ends.
@@ -498,10 +498,10 @@ fn fail(
         if failure == Failure::ExecutorLost {
             // It did not fail: it keeps its turn.
             task.status.lost += 1;
-            return back_to_queue(task, words, pause, now);
+            return back_to_queue(task, words, millis(pause), now);
         }
         task.status.retries += 1;
-        let pause = pause.max(interval_left(task, settings, second));
+        let pause = millis(pause).max(interval_left(task, settings, now));
         return back_to_queue(task, words, pause, now);
     }
     change_state(task, Event::Fail, now)?;
@@ -531,14 +531,13 @@ fn may_retry(task: &Task, failure: Failure) -> bool {
     on.contains(&named) && used < retry.limit.unwrap_or(1)
 }
 
-/// Seconds until attempts that follow each other are far enough apart, from the start of the one that just ended: a program that
+/// Milliseconds until attempts that follow each other are far enough apart, from the start of the one that just ended: a program that
 /// fails at once is not run hundreds of times a second, and one that ran for a while is tried again at once.
-fn interval_left(task: &Task, settings: &Settings, now: i64) -> i64 {
-    let interval = settings.min_retry_interval;
+fn interval_left(task: &Task, settings: &Settings, now: Millis) -> i64 {
     let began = task.status.attempts.last().and_then(|attempt| attempt.started_at);
-    let ran = began.map_or(0, |began| now.saturating_sub(began.as_second()));
+    let ran = began.map_or(0, |began| now.0.saturating_sub(began.as_millisecond()));
     // A clock that was set back is no reason to wait for longer.
-    interval.saturating_sub(ran.max(0)).max(0)
+    millis(settings.min_retry_interval).saturating_sub(ran.max(0)).max(0)
 }
 
 /// Seconds to wait before the next try, as the task says.
@@ -552,6 +551,11 @@ fn backoff(task: &Task) -> i64 {
     seconds.min(most).max(0.0) as i64
 }
 
+fn millis(seconds: i64) -> i64 {
+    seconds.saturating_mul(1000)
+}
+
+/// Puts a task back for another attempt after a pause of milliseconds, which is not cut short: rests end with a second.
 fn back_to_queue(task: &mut Task, words: &str, pause: i64, now: Millis) -> Result<(), Refused> {
     change_state(task, Event::Return, now)?;
     let status = &mut task.status;
@@ -559,7 +563,7 @@ fn back_to_queue(task: &mut Task, words: &str, pause: i64, now: Millis) -> Resul
     status.started = None;
     status.blocked_since = None;
     status.rest_until =
-        (pause > 0).then(|| Timestamp::from_second(now.to_timestamp().as_second().saturating_add(pause)));
+        (pause > 0).then(|| Timestamp::from_second(Millis(now.0.saturating_add(pause)).next_second()));
     status.message = format!("To be tried again: {words}");
     let until = status.rest_until;
     task.status.waiting_for = until.map(|until| describe_rest(task, words, until));

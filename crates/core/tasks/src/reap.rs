@@ -80,23 +80,46 @@ pub struct Life {
     pub expired: bool,
 }
 
+/// When what happened to a task, as it is written down.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Times {
+    pub created: Option<Timestamp>,
+    pub submitted: Option<Timestamp>,
+    /// The end of its last attempt.
+    pub back: Option<MilliTimestamp>,
+    pub started: Option<MilliTimestamp>,
+    pub terminated: Option<MilliTimestamp>,
+}
+
 impl Life {
     /// Reads a task.
     pub fn of(task: &Task) -> Self {
         let status = &task.status;
-        let created = task.metadata.creation_timestamp.map_or(0, Timestamp::as_second);
-        let back = status.attempts.last().and_then(|attempt| attempt.finished_at);
-        let submitted = status.submitted.map(Timestamp::as_second);
-        let waits_since = submitted.max(back.map(MilliTimestamp::as_second));
+        let times = Times {
+            created: task.metadata.creation_timestamp,
+            submitted: status.submitted,
+            back: status.attempts.last().and_then(|attempt| attempt.finished_at),
+            started: status.started,
+            terminated: status.terminated,
+        };
+        let state = crate::view::state_of(task);
+        Self::new(state, &times, task.spec.ttl, status.released.is_some(), status.expired)
+    }
+
+    /// Waits are counted from the second that follows what happened, so that none is too short.
+    pub(crate) fn new(state: State, times: &Times, ttl: Ttl, released: bool, expired: bool) -> Self {
+        let created = times.created.map_or(0, Timestamp::next_second);
+        let submitted = times.submitted.map(Timestamp::next_second);
+        let waits_since = submitted.max(times.back.map(MilliTimestamp::next_second));
         Self {
-            state: crate::view::state_of(task),
+            state,
             created,
             waits_since: waits_since.unwrap_or(created),
-            started: status.started.map(MilliTimestamp::as_second),
-            terminated: status.terminated.map(MilliTimestamp::as_second),
-            ttl: task.spec.ttl,
-            released: status.released.is_some(),
-            expired: status.expired,
+            started: times.started.map(MilliTimestamp::next_second),
+            terminated: times.terminated.map(MilliTimestamp::next_second),
+            ttl,
+            released,
+            expired,
         }
     }
 

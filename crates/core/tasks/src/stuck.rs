@@ -57,14 +57,14 @@ impl Board {
             .collect();
         waiting.sort_by_key(|(right, uid, _)| (std::cmp::Reverse(right.priority), *uid));
         for (right, uid, stuck) in waiting {
-            let due = right.lent_since.max(stuck.since).saturating_add(self.settings.preempt_delay);
+            let due = self.preempts_at(right.lent_since.max(stuck.since));
             if due > now {
                 plan.wake_at = earliest(plan.wake_at, Some(due));
                 continue;
             }
             if self.make_leave(uid, right.priority, stuck.lack, plan) {
                 self.stuck.insert(uid, Stuck { since: now, ..stuck });
-                plan.wake_at = earliest(plan.wake_at, Some(now.saturating_add(self.settings.preempt_delay)));
+                plan.wake_at = earliest(plan.wake_at, Some(self.preempts_at(now)));
                 return;
             }
         }

@@ -128,11 +128,11 @@ fn rests_after_a_failure(spec: Value) -> (String, String) {
 fn a_task_that_is_tried_again_later_says_as_what_and_when() {
     let (reason, message) = rests_after_a_failure(json!({"restart": {"attempts": 2, "delay": "20s"}}));
     assert_eq!(reason, "Restart");
-    assert!(message.starts_with("restart 1 of 2 at 2027-01-15T08:00:20Z, after: "), "{message}");
+    assert!(message.starts_with("restart 1 of 2 at 2027-01-15T08:00:21Z, after: "), "{message}");
     assert!(message.contains("exit code 1"), "{message}");
     let (reason, message) = rests_after_a_failure(json!({"reschedule": {"attempts": 3, "delay": "40s"}}));
     assert_eq!(reason, "Reschedule");
-    assert!(message.starts_with("reschedule 1 of 3 at 2027-01-15T08:00:40Z, after: "), "{message}");
+    assert!(message.starts_with("reschedule 1 of 3 at 2027-01-15T08:00:41Z, after: "), "{message}");
     let retry = json!({"retry": {"limit": 3, "on": ["NonZeroExit"], "backoff": {"initial": "10s"}}});
     let (reason, message) = rests_after_a_failure(retry);
     assert_eq!(reason, "Retry");
@@ -150,5 +150,5 @@ fn a_preempted_task_says_that_it_was_preempted() {
         .expect("the steps of this test are in order");
     let waiting = task.status.waiting_for.expect("it rests");
     assert_eq!(waiting.reason, "Preempted");
-    assert_eq!(waiting.message, "preempted; it starts again at 2027-01-15T08:01:00Z at the earliest");
+    assert_eq!(waiting.message, "preempted; it starts again at 2027-01-15T08:01:01Z at the earliest");
 }

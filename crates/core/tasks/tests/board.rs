@@ -567,12 +567,12 @@ fn a_blocked_task_that_may_preempts_the_newest_of_the_lowest_after_a_minute() {
          task urgent prio=9 preempt
          plan
          > hold urgent Capacity
-         > wake 70
+         > wake 71
          state urgent QuotaBlocked
-         now 69
-         plan
-         > wake 70
          now 70
+         plan
+         > wake 71
+         now 71
          plan
          > preempt new for urgent
          plan
@@ -605,21 +605,21 @@ fn an_attempt_that_finds_no_place_makes_the_newest_of_the_lowest_leave_after_a_m
          state urgent Pending
          stuck urgent memory
          plan
-         > wake 70
-         now 70
+         > wake 71
+         now 71
          plan
          > preempt new for urgent
-         > wake 130
+         > wake 132
          plan
-         > wake 130
+         > wake 132
          gone new
-         now 130
+         now 132
          plan
          > preempt old for urgent
-         > wake 190
+         > wake 193
          gone old
          placed urgent
-         now 190
+         now 193
          plan",
     );
 }
@@ -645,7 +645,7 @@ fn an_attempt_that_finds_no_place_makes_nobody_leave_who_has_none_of_what_it_lac
          stuck urgent slots
          plan
          > preempt light for urgent
-         > wake 160",
+         > wake 161",
     );
 }
 
@@ -663,7 +663,7 @@ fn equal_priority_and_exempt_tasks_are_never_preempted() {
          task urgent prio=9 preempt
          plan
          > hold urgent Capacity
-         > wake 60
+         > wake 61
          state urgent QuotaBlocked
          now 100
          plan",
@@ -684,7 +684,7 @@ fn preemption_that_would_not_make_enough_room_does_not_happen() {
          task urgent prio=8 memory=5 preempt
          plan
          > hold urgent Capacity
-         > wake 60
+         > wake 61
          state urgent QuotaBlocked
          now 100
          plan",
@@ -867,10 +867,10 @@ fn the_place_of_a_preempted_task_goes_to_who_preempted_it_although_others_wait_a
          plan
          > recall a
          > hold urgent Capacity
-         > wake 60
+         > wake 61
          state urgent QuotaBlocked
          returned a
-         now 60
+         now 61
          plan
          > preempt low for urgent
          gone low
@@ -1109,8 +1109,8 @@ fn whoever_the_quota_of_the_executor_blocks_may_preempt() {
          task high prio=5 preempt
          plan
          > hold high Quota
-         > wake 60
-         now 60
+         > wake 61
+         now 61
          plan
          > preempt low for high",
     );
@@ -1130,9 +1130,9 @@ fn preemption_takes_only_tasks_that_give_back_what_is_lacking() {
          task urgent prio=9 memory=5 preempt
          plan
          > hold urgent Capacity
-         > wake 60
+         > wake 61
          state urgent QuotaBlocked
-         now 60
+         now 61
          plan
          > preempt heavy for urgent
          plan
@@ -1156,9 +1156,9 @@ fn a_task_whose_leaving_another_makes_needless_is_not_preempted() {
          task urgent prio=9 memory=5 preempt
          plan
          > hold urgent Capacity
-         > wake 60
+         > wake 61
          state urgent QuotaBlocked
-         now 60
+         now 61
          plan
          > preempt heavy for urgent",
     );
@@ -1176,9 +1176,9 @@ fn no_more_tasks_are_preempted_than_are_needed() {
         + "task urgent prio=9 preempt
            plan
            > hold urgent Capacity
-           > wake 60
+           > wake 61
            state urgent QuotaBlocked
-           now 60
+           now 61
            plan
            > preempt t15 for urgent";
     play(&story);
@@ -1202,9 +1202,9 @@ fn a_running_task_that_a_higher_one_waits_for_is_not_preempted_before_others() {
          plan
          > hold urgent Capacity
          > hold analysis Dependency
-         > wake 60
+         > wake 61
          state urgent QuotaBlocked
-         now 60
+         now 61
          plan
          > preempt other for urgent",
     );
@@ -1225,9 +1225,9 @@ fn a_running_task_gives_way_again_when_nobody_waits_for_it_any_more() {
          plan
          > hold urgent Capacity
          > hold analysis Dependency
-         > wake 60
+         > wake 61
          state urgent QuotaBlocked
-         now 60
+         now 61
          plan
          gone analysis
          plan
@@ -1254,8 +1254,8 @@ fn a_task_that_may_preempt_lets_what_it_waits_for_preempt() {
          task analysis kind=analyze subject=x prio=9 preempt
          plan
          > hold analysis Dependency
-         > wake 90
-         now 90
+         > wake 91
+         now 91
          plan
          > preempt busy for discovery
          gone busy
@@ -1336,10 +1336,10 @@ fn a_task_without_room_says_what_is_in_use_its_position_and_whose_place_it_takes
          task third prio=4
          plan
          > hold first Capacity
-         > wake 60
+         > wake 61
          explain first
          > QuotaBlocked: waiting for a free slot (2 of 2 in use, position 1)
-         > it preempts d/low at 1970-01-01T00:01:00Z if there is no room before
+         > it preempts d/low at 1970-01-01T00:01:01Z if there is no room before
          explain third
          > Ready: waiting for a free slot (2 of 2 in use, position 3)
          > spec.policy.preemptEnabled=true lets it take the place of d/low (lower priority)",
@@ -1357,7 +1357,7 @@ fn a_task_that_may_preempt_and_cannot_says_why() {
          task first prio=5 preempt
          plan
          > hold first Capacity
-         > wake 60
+         > wake 61
          explain first
          > QuotaBlocked: waiting for a free slot (1 of 1 in use, position 1)
          > it cannot preempt: the end of all tasks of a priority below 5 that may be preempted would not make enough room",

@@ -36,7 +36,7 @@ fn seconds(seconds: u64) -> Duration {
 #[test]
 fn without_a_limit_of_their_own_tasks_follow_the_rules_of_the_server() {
     let none = Ttl::default();
-    assert_eq!(due(&task(State::Created, none)), Some((1000 + 72 * HOUR, Reap::Delete)));
+    assert_eq!(due(&task(State::Created, none)), Some((1001 + 72 * HOUR, Reap::Delete)));
     assert_eq!(due(&task(State::Succeeded, none)), Some((5000 + 72 * HOUR, Reap::Delete)));
     assert_eq!(due(&task(State::Canceled, none)), Some((5000 + 72 * HOUR, Reap::Delete)));
     assert_eq!(due(&task(State::Failed, none)), Some((5000 + 720 * HOUR, Reap::Release)));
@@ -64,9 +64,9 @@ fn a_limit_of_its_own_deletes_a_task_in_whatever_state() {
         failed: Some(seconds(5)),
         canceled: Some(seconds(6)),
     };
-    assert_eq!(due(&task(State::Created, ttl)), Some((1001, Reap::Delete)));
+    assert_eq!(due(&task(State::Created, ttl)), Some((1002, Reap::Delete)));
     for state in [State::Ready, State::Postponed, State::QuotaBlocked, State::Pending] {
-        assert_eq!(due(&task(state, ttl)), Some((1002, Reap::Expire)), "{state}");
+        assert_eq!(due(&task(state, ttl)), Some((1003, Reap::Expire)), "{state}");
     }
     let mut running = task(State::Running, ttl);
     running.status.started = Some(at(2000).into());
@@ -91,7 +91,7 @@ fn the_time_of_waiting_begins_anew_when_a_task_is_submitted_or_comes_back() {
     let ttl = Ttl { pending: Some(seconds(10)), ..Ttl::default() };
     let mut submitted = task(State::Ready, ttl);
     submitted.status.submitted = Some(at(7000));
-    assert_eq!(due(&submitted), Some((7010, Reap::Expire)));
+    assert_eq!(due(&submitted), Some((7011, Reap::Expire)));
     submitted.status.attempts.push(Attempt { finished_at: Some(at(8000).into()), ..Attempt::default() });
     assert_eq!(due(&submitted), Some((8010, Reap::Expire)));
 }

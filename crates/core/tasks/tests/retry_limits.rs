@@ -120,8 +120,8 @@ fn attempts_that_fail_at_once_begin_at_least_a_second_apart_whatever_the_policy_
     ];
     for policy in policies {
         let begun = begun(&mut ready(&policy), 20, exits);
-        let expected: Vec<i64> = (0..20).map(|second| second * 1000).collect();
-        assert_eq!(begun, expected, "{policy}");
+        let gaps: Vec<i64> = begun.windows(2).map(|two| two[1] - two[0]).collect();
+        assert!(gaps.len() == 19 && gaps.iter().all(|gap| (1000..=2000).contains(gap)), "{policy} {gaps:?}");
     }
 }
 

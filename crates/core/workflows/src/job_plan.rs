@@ -87,7 +87,7 @@ fn fold_suspension(job: &Job, status: &mut JobStatus, now: Timestamp) -> bool {
 fn deadline(job: &Job, status: &JobStatus) -> Option<i64> {
     let limit = job.spec.deadline.map(|limit| limit.as_std().as_millis().div_ceil(1000))?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let start = status.started?.as_second();
+    let start = status.started?.next_second();
     Some(start.saturating_add(limit).saturating_add(status.suspended_seconds))
 }
 

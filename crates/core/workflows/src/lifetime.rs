@@ -72,7 +72,7 @@ fn end_of_life(
         None => (lifetimes.succeeded, EndOfLife::Delete),
     };
     let is_over = ended.state.is_terminal() && kept > 0;
-    is_over.then(|| (ended.at.as_second().saturating_add(kept), what))
+    is_over.then(|| (ended.at.next_second().saturating_add(kept), what))
 }
 
 #[cfg(test)]
@@ -91,14 +91,14 @@ mod tests {
     fn what_failed_is_released_once_and_all_else_is_deleted() {
         let lifetimes = Lifetimes { succeeded: 10, failed: 20 };
         let end = |job: &Job| job_end_of_life(job, &lifetimes);
-        assert_eq!(end(&ended(WorkState::Succeeded)), Some((1010, EndOfLife::Delete)));
-        assert_eq!(end(&ended(WorkState::Canceled)), Some((1010, EndOfLife::Delete)));
+        assert_eq!(end(&ended(WorkState::Succeeded)), Some((1011, EndOfLife::Delete)));
+        assert_eq!(end(&ended(WorkState::Canceled)), Some((1011, EndOfLife::Delete)));
         let mut failed = ended(WorkState::Failed);
-        assert_eq!(end(&failed), Some((1020, EndOfLife::Release)));
+        assert_eq!(end(&failed), Some((1021, EndOfLife::Release)));
         failed.status.released = Some(Timestamp::from_second(1020));
         assert_eq!(end(&failed), None);
         failed.spec.ttl = Some(Duration::from_secs(5));
-        assert_eq!(end(&failed), Some((1005, EndOfLife::Delete)));
+        assert_eq!(end(&failed), Some((1006, EndOfLife::Delete)));
         assert_eq!(
             job_end_of_life(&ended(WorkState::Succeeded), &Lifetimes { succeeded: 0, failed: 0 }),
             None

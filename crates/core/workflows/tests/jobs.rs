@@ -245,8 +245,8 @@ fn a_job_that_takes_too_long_fails() {
          now 100
          look
          > make a
-         > look again at 160
-         now 160
+         > look again at 161
+         now 161
          look
          > cancel a
          > skip b: the deadline of the job is over
@@ -265,7 +265,7 @@ fn time_in_which_a_job_is_suspended_does_not_count_for_its_deadline() {
          now 100
          look
          > make a
-         > look again at 160
+         > look again at 161
          suspend
          now 110
          look
@@ -277,7 +277,7 @@ fn time_in_which_a_job_is_suspended_does_not_count_for_its_deadline() {
          now 510
          look
          > make b
-         > look again at 560",
+         > look again at 561",
     );
 }
 

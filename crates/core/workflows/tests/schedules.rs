@@ -4,9 +4,9 @@
 //! backfill asked for.
 
 use muster_types::schedule::Backfill;
-use muster_types::schedule_status::{RunRef, RunResult};
+use muster_types::schedule_status::{BackfillStatus, RunRef, RunResult};
 use muster_types::{Duration, Schedule, State, Timestamp};
-use muster_workflows::schedule::{Situation, plan_schedule};
+use muster_workflows::schedule::{Situation, add_backfill, plan_schedule};
 use muster_workflows::schedule_run::Cause;
 use serde_json::{Value, json};
 
@@ -512,4 +512,25 @@ fn a_schedule_that_waits_for_its_clock_says_so() {
         (play.condition("Ready").as_str(), play.made.last().map(String::as_str)),
         ("True Scheduled", Some("130"))
     );
+}
+
+#[test]
+fn backfills_of_the_same_second_have_names_of_their_own() {
+    let mut schedule = Play::new(&json!({}), 1).schedule;
+    let now = Timestamp::from_second(MIDNIGHT);
+    let ask = |schedule: &mut Schedule| {
+        let backfills = add_backfill(schedule, now, now, None, now);
+        let name = backfills.last().expect("the new one").name.clone();
+        schedule.spec.backfills = backfills;
+        name
+    };
+    assert_eq!(ask(&mut schedule), "20260101t000000");
+    assert_eq!(ask(&mut schedule), "20260101t000000-2");
+    // Both have ended, and are known by their names still.
+    for backfill in schedule.spec.backfills.clone() {
+        let known = BackfillStatus { name: backfill.name, until: now, next: None, made: 1 };
+        schedule.status.backfills.push(known);
+    }
+    assert_eq!(ask(&mut schedule), "20260101t000000-3");
+    assert_eq!(schedule.spec.backfills.len(), 1);
 }

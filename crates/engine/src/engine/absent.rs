@@ -41,7 +41,7 @@ impl Engine {
     /// Says to the board what a task lacks, if it waits.
     pub(super) fn look_for_absent(&mut self, view: &TaskView) {
         let absent = self.catalogs.absent(view, &self.outside.store);
-        let second = self.now().to_timestamp().as_second();
+        let second = self.now().next_second();
         self.board.observe_absent(view.uid, absent, second);
     }
 
@@ -54,7 +54,7 @@ impl Engine {
         now: Millis,
     ) -> Result<(), Refused> {
         let uid = parse_uid(&task.metadata.uid).unwrap_or_default();
-        if board.wait_for(uid, absent, now.to_timestamp().as_second()) {
+        if board.wait_for(uid, absent, now.next_second()) {
             return progress::write_hold(task, &Hold::Absent { absent: absent.clone(), wait }, now);
         }
         progress::reject(task, absent.reason(), &absent.error(wait), now)

@@ -90,8 +90,10 @@ impl Engine {
 
     /// Takes in what kinds say. True if that is of consequence for tasks that were taken in before.
     pub(super) fn take_kinds(&mut self) -> bool {
+        let gone = self.catalogs.take_kind_gone();
         let changed = self.catalogs.changed_kinds();
         changed.is_some_and(|(graph, priorities, strict)| self.board.set_kinds(graph, priorities, strict))
+            || gone
     }
 
     /// Takes in what kinds say, and tasks once more where that is of consequence for them.

@@ -25,8 +25,10 @@ impl Engine {
     pub(super) fn ripe_facts(&mut self, now: Millis) -> Vec<Fact> {
         let ended: BTreeSet<Handle> =
             self.facts.iter().filter(|fact| ends(&fact.what)).map(|fact| fact.handle.clone()).collect();
+        let leaves = self.leaves;
         let is_ripe = |fact: &Fact| {
-            !matches!(fact.what, Observation::Started)
+            leaves
+                || !matches!(fact.what, Observation::Started)
                 || fact.at.0 + STARTED_PATIENCE <= now.0
                 // The clock was set back.
                 || fact.at > now

@@ -4,6 +4,7 @@ use muster_ports::clock::Millis;
 use muster_ports::runtime::{Fact, Handle, Observation};
 use muster_tasks::lifecycle::Refused;
 use muster_tasks::progress;
+use muster_types::task::Runtime as RuntimeName;
 use muster_types::task_status::FIRST_ATTEMPT;
 
 use super::Engine;
@@ -29,6 +30,22 @@ impl Engine {
                 self.pace.observe_wait();
             }
         }
+    }
+
+    /// Nothing is started from now on, and what waits at the runtime is taken back.
+    pub fn leave(&mut self) {
+        self.leaves = true;
+        self.board.close();
+        for uid in self.board.prefetched_lowest_first() {
+            self.recall(uid);
+        }
+    }
+
+    /// True if all that was reported is committed and nothing waits at the runtime; where the processes have ended, also nothing runs there.
+    pub fn has_left(&mut self, ended: bool) -> bool {
+        let (waiting, running) =
+            (self.board.prefetched(RuntimeName::Process), self.board.taken(RuntimeName::Process));
+        self.facts.is_empty() && waiting == 0 && (running == 0 || !ended)
     }
 
     /// When something will have waited for too long.

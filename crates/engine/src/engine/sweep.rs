@@ -162,7 +162,7 @@ impl Engine {
         let attempt = task.status.attempts.iter().find(|attempt| attempt.number == handle.attempt);
         let succeeded = state_of(task) == State::Succeeded && task.status.attempt == handle.attempt;
         let finished = attempt.and_then(|attempt| attempt.finished_at).unwrap_or(now.to_milli_timestamp());
-        let until = finished.as_second().saturating_add(retention(task, succeeded, &self.settings.reap));
+        let until = finished.next_second().saturating_add(retention(task, succeeded, &self.settings.reap));
         let pin = self.pin(task, handle);
         self.due.keep(pin, until);
     }

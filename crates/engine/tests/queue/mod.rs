@@ -207,6 +207,25 @@ impl Queue {
         }
     }
 
+    /// The server is about to stop: nothing is started any more.
+    pub fn leave(&mut self) {
+        self.engine.leave();
+    }
+
+    /// True if nothing is left to be committed before the server stops, or before it stops and its processes have `ended`.
+    pub fn has_left(&mut self, ended: bool) -> bool {
+        self.engine.has_left(ended)
+    }
+
+    /// A user deletes an application or a kind.
+    pub async fn undeclare(&mut self, resource: &str, name: &str) {
+        let key = Key::new(&ResourceName::new(resource), "d", name);
+        self.store
+            .commit(Batch::of(Write::Delete { key, expect: Precondition::Exists }))
+            .await
+            .expect("it is there");
+    }
+
     /// Makes the kind `write` and the application `x`.
     pub async fn declare_subjects(&mut self) {
         self.put(Object::new("d", "write", TaskKindSpec::default()), Precondition::Absent).await;

@@ -71,10 +71,11 @@ fn gives_back(present: &Present, waiting: &Task, victim: &Task) -> bool {
     }
     // A quota that others use too may lack anything that a pod gives back.
     let Some(room) = present.room.filter(|_| waiting.runtime() != "pod") else { return true };
-    // That the program of one that waited at its executor has begun may be committed later than the preemption.
+    // A program holds its slot before it is committed that it runs, and after its task was deleted.
     let runs = |task: &Task| present.programs.keys().any(|program| program.task == task.metadata.uid);
-    let holds_slot = |task: &&Task| task.runtime() == waiting.runtime() && (task.is_active() || runs(task));
-    let active = || present.open().filter(holds_slot);
+    let holds_slot =
+        |task: &&Task| task.runtime() == waiting.runtime() && (task.is_active() && !task.gone || runs(task));
+    let active = || present.tasks.values().filter(holds_slot);
     let slots = active().count() as u64;
     let memory: u64 = active().map(Task::memory).sum();
     let lacks_memory = room.memory.is_some_and(|most| memory + waiting.memory() > most);
@@ -140,6 +141,23 @@ mod tests {
             story.broken("preemption_helps").len()
         };
         assert_eq!((found(true), found(false)), (0, 1));
+    }
+
+    #[test]
+    fn the_program_of_a_deleted_task_holds_its_slot() {
+        let waiting = json!({"priority": 5, "policy": {"preemptEnabled": true}});
+        let found = |ends: bool| {
+            let mut story = Story::new();
+            story.room(2, None).spec("victim", json!({"priority": 1})).spec("waiting", waiting.clone());
+            story.task("victim", "Running", 1).task("third", "Running", 1);
+            story.started("third", 1).delete("third");
+            if ends {
+                story.ended("third", 1, 143);
+            }
+            story.status("victim", json!({"state": "Running", "attempt": 1, "stopping": "Preempted"}));
+            story.broken("preemption_helps").len()
+        };
+        assert_eq!((found(false), found(true)), (0, 1));
     }
 
     #[test]

@@ -13,7 +13,7 @@ mod resource_type;
 mod robot;
 mod robots;
 mod schedule;
-mod task;
+pub(crate) mod task;
 mod task_group;
 mod task_kind;
 mod task_template;

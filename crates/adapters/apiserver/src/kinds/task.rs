@@ -21,6 +21,13 @@ use crate::status_rules::StatusRule;
 /// Conditions of a task are for others than the engine, which neither writes them nor decides by them.
 const STATUS_FIELDS: &[&str] = &["conditions"];
 
+/// Where the group is stored that a task is a member of.
+pub(crate) fn group_key(task: &Task) -> Option<Key> {
+    let groups =
+        ResourceName::new(&format!("{}.{}", TaskGroupSpec::NAMES.plural, TaskGroupSpec::NAMES.group));
+    Some(Key::new(&groups, &task.metadata.namespace, group_name_of(task)?))
+}
+
 impl Strategy for TaskSpec {
     const STATUS: StatusRule = StatusRule::Only(
         STATUS_FIELDS,
@@ -52,11 +59,8 @@ impl Strategy for TaskSpec {
 
     /// A member that has ended is deleted by its group, with the note of how it ended.
     fn mark_deleted(task: &mut Task, store: &Store) {
-        let Some(name) = group_name_of(task).filter(|_| task.state().is_terminal()) else { return };
-        let groups =
-            ResourceName::new(&format!("{}.{}", TaskGroupSpec::NAMES.plural, TaskGroupSpec::NAMES.group));
-        let group = store.get(&Key::new(&groups, &task.metadata.namespace, name));
-        let group = group.and_then(|stored| GroupBrief::read(stored.json()));
+        let Some(key) = group_key(task).filter(|_| task.state().is_terminal()) else { return };
+        let group = store.get(&key).and_then(|stored| GroupBrief::read(stored.json()));
         if group.is_some_and(|group| group.counts(task)) {
             departure::hold(task);
         }

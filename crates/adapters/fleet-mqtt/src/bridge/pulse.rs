@@ -10,9 +10,6 @@ use muster_types::Timestamp;
 use muster_types::condition::{Condition, ConditionStatus, find_condition, set_condition};
 use muster_types::robot_status::{CONNECTED, DeviceInfo, RobotStatus};
 
-/// Clocks of servers that work together do not differ by more.
-const CLOCKS_DIFFER: Duration = Duration::from_mins(1);
-
 /// What was heard of a robot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Pulse {
@@ -69,7 +66,7 @@ impl Pulse {
             Some(true) if is != Some(true) => return Some(Urgency::News),
             _ => {}
         }
-        let beat = self.newer_beat(stored)?;
+        let beat = self.newer_beat(stored, every)?;
         if beat.running != stored.running || *beat.device != stored.device_info {
             return Some(Urgency::News);
         }
@@ -78,19 +75,18 @@ impl Pulse {
         stored.last_heartbeat_time.is_none_or(is_new).then_some(Urgency::Old)
     }
 
-    /// The sign of life, unless another server has heard a later one. What is stored from further ahead than servers differ comes
-    /// from a clock that was wrong.
-    fn newer_beat(&self, stored: &RobotStatus) -> Option<&Beat> {
-        let later = |heard: Timestamp, time: Timestamp| {
-            heard >= time || time.duration_since(heard).as_std() >= CLOCKS_DIFFER
-        };
+    /// The sign of life, unless another server has heard a later one. What is stored from further ahead than signs of life wait to be
+    /// written comes from a clock that was wrong: a robot must not be silent until this clock has caught up.
+    fn newer_beat(&self, stored: &RobotStatus, every: Duration) -> Option<&Beat> {
+        let later =
+            |heard: Timestamp, time: Timestamp| heard >= time || time.duration_since(heard).as_std() >= every;
         let is_newer = |heard: Timestamp| stored.last_heartbeat_time.is_none_or(|time| later(heard, time));
         self.beat.as_ref().filter(|beat| is_newer(beat.heard.to_timestamp()))
     }
 
     /// Puts what was heard into what is reported of a robot, and nothing else.
-    pub(crate) fn fold_into(&self, status: &mut RobotStatus, now: Millis) {
-        if let Some(beat) = self.newer_beat(status) {
+    pub(crate) fn fold_into(&self, status: &mut RobotStatus, every: Duration, now: Millis) {
+        if let Some(beat) = self.newer_beat(status, every) {
             status.last_heartbeat_time = Some(beat.heard.to_timestamp());
             status.running = beat.running;
             status.device_info.clone_from(&beat.device);
@@ -120,7 +116,7 @@ mod tests {
     fn after(pulses: &[Pulse]) -> RobotStatus {
         let mut status = RobotStatus::default();
         for pulse in pulses {
-            pulse.fold_into(&mut status, Millis(0));
+            pulse.fold_into(&mut status, MINUTE, Millis(0));
         }
         status
     }
@@ -129,9 +125,19 @@ mod tests {
     fn a_sign_of_life_replaces_one_of_a_clock_that_was_ahead() {
         let mut stored = after(&[beat(9000, 0)]);
         assert_eq!(beat(1000, 0).urgency(&stored, MINUTE), Some(Urgency::Old));
-        beat(1000, 0).fold_into(&mut stored, Millis(0));
+        beat(1000, 0).fold_into(&mut stored, MINUTE, Millis(0));
         assert_eq!(stored.last_heartbeat_time.map(Timestamp::as_second), Some(1000));
         assert_eq!(beat(990, 0).urgency(&stored, MINUTE), None, "another server heard a later one");
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_a_little_does_not_make_robots_silent() {
+        let every = Duration::from_secs(3);
+        let mut stored = after(&[beat(114, 0)]);
+        assert_eq!(beat(100, 0).urgency(&stored, every), Some(Urgency::Old));
+        beat(100, 0).fold_into(&mut stored, every, Millis(0));
+        assert_eq!(stored.last_heartbeat_time.map(Timestamp::as_second), Some(100));
+        assert_eq!(beat(103, 0).urgency(&stored, every), Some(Urgency::Old));
     }
 
     #[test]
@@ -148,7 +154,7 @@ mod tests {
         let stored = after(&[beat(100, 1)]);
         assert_eq!(beat(90, 2).urgency(&stored, MINUTE), None);
         let mut status = stored.clone();
-        beat(90, 2).fold_into(&mut status, Millis(0));
+        beat(90, 2).fold_into(&mut status, MINUTE, Millis(0));
         assert_eq!(status, stored);
     }
 

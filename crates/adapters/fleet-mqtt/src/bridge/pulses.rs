@@ -136,7 +136,7 @@ mod tests {
         fn write(&mut self, pulses: &mut Pulses, robot: &str, pulse: &Pulse) {
             let status = self.of(robot);
             if pulse.urgency(status, MINUTE).is_some() {
-                pulse.fold_into(status, Millis(0));
+                pulse.fold_into(status, MINUTE, Millis(0));
                 self.writes += 1;
             }
             pulses.settle(robot, true);

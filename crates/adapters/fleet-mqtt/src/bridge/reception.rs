@@ -243,7 +243,7 @@ async fn write(store: &Store, key: &Key, pulse: &Pulse, every: Duration, now: Mi
         if pulse.urgency(&robot.status, every).is_none() {
             return true;
         }
-        pulse.fold_into(&mut robot.status, now);
+        pulse.fold_into(&mut robot.status, every, now);
         robot.metadata.resource_version.clear();
         let draft = robot.to_json().ok().and_then(Draft::of_object);
         let Some(draft) = draft else { return true };

@@ -110,7 +110,14 @@ pub fn add_backfill(
     };
     let mut backfills: Vec<_> =
         schedule.spec.backfills.iter().filter(|backfill| !is_over(backfill)).cloned().collect();
-    let name = now.to_string().replace(['-', ':', 'Z'], "").to_lowercase();
+    let second = now.to_string().replace(['-', ':', 'Z'], "").to_lowercase();
+    // One of the same second may have ended, and be known by its name.
+    let is_used = |name: &String| {
+        let asked = schedule.spec.backfills.iter().map(|backfill| &backfill.name);
+        asked.chain(schedule.status.backfills.iter().map(|known| &known.name)).any(|known| known == name)
+    };
+    let mut names = std::iter::once(second.clone()).chain((2..).map(|number| format!("{second}-{number}")));
+    let name = names.find(|name| !is_used(name)).unwrap_or(second);
     backfills.push(Backfill { name, from, to, max_active });
     backfills
 }
