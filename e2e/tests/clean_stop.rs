@@ -16,7 +16,7 @@ const LONG: Duration = Duration::from_mins(2);
 
 #[test]
 fn what_has_ended_does_not_run_again_after_a_clean_stop() {
-    let mut server = Server::start(&["--slots", "2"]);
+    let mut server = Server::start(&["--roles", "api,engine", "--slots", "2"]);
     let marks = tempfile::tempdir().expect("a directory");
     let ran = marks.path().join("ran");
     let script = format!("echo $MUSTER_TASK >> {}", ran.display());
