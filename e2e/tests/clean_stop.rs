@@ -20,7 +20,7 @@ fn what_has_ended_does_not_run_again_after_a_clean_stop() {
     let marks = tempfile::tempdir().expect("a directory");
     let ran = marks.path().join("ran");
     let script = format!("echo $MUSTER_TASK >> {}", ran.display());
-    let list: Vec<Value> = (0..COUNT)
+    let tasks: Vec<Value> = (0..COUNT)
         .map(|number| {
             json!({
                 "apiVersion": "muster.dev/v1alpha1", "kind": "Task", "metadata": {"name": format!("t{number}")},
@@ -28,7 +28,7 @@ fn what_has_ended_does_not_run_again_after_a_clean_stop() {
             })
         })
         .collect();
-    let list = json!({"apiVersion": "muster.dev/v1alpha1", "kind": "TaskList", "items": list});
+    let list = json!({"apiVersion": "muster.dev/v1alpha1", "kind": "TaskList", "items": tasks});
     assert_eq!(server.http().post(TASKS, &list.to_string()).code, 201);
     for _ in 0..3 {
         let before = fs::read_to_string(&ran).unwrap_or_default().lines().count();
