@@ -116,11 +116,13 @@ fn held_back_by(group: &TaskGroup) -> WaitingFor {
 
 #[cfg(test)]
 mod tests {
+    use muster_types::TaskSpec;
+
     use super::*;
 
     fn explained(spec: Value) -> Option<String> {
         let group = TaskGroup::new("d", "g", serde_json::from_value(spec).expect("a group"));
-        let task: Task = serde_json::from_value(json!({"spec": {"suspend": true}})).expect("a task");
+        let task = Task::new("d", "t", TaskSpec { suspend: true, ..TaskSpec::default() });
         let told = recorded(&task, Some(&group));
         assert_eq!((told.state, told.recorded), (State::Created, false));
         told.waiting_for.map(|waiting| waiting.message)
@@ -139,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_task_of_its_own_that_was_not_submitted_waits_for_whoever_made_it() {
-        let task: Task = serde_json::from_value(json!({"spec": {"suspend": true}})).expect("a task");
+        let task = Task::new("d", "t", TaskSpec { suspend: true, ..TaskSpec::default() });
         let told = recorded(&task, None);
         assert_eq!((told.state, told.waiting_for, told.recorded), (State::Created, None, false));
     }
