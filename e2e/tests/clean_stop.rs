@@ -55,7 +55,7 @@ fn what_has_ended_does_not_run_again_after_a_clean_stop() {
     let twice: Vec<_> = times.iter().filter(|(_, times)| **times > 1).collect();
     // What runs when the server stops is killed, and may have said so already.
     assert!(twice.len() <= 3 * SLOTS, "{twice:?}");
-    let lost = |task: &&Value| task["status"]["lost"].as_u64().unwrap_or(0) > 0;
-    let lost = all().iter().filter(lost).count();
-    assert!(lost <= 3 * SLOTS, "{lost} tasks lost an attempt: what only waited for a slot did not run");
+    let has_lost_one = |task: &&Value| task["status"]["lost"].as_u64().unwrap_or(0) > 0;
+    let losers = all().iter().filter(has_lost_one).count();
+    assert!(losers <= 3 * SLOTS, "{losers} tasks lost an attempt: what only waited for a slot did not run");
 }
