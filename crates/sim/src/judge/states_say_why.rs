@@ -15,6 +15,8 @@ pub struct StatesSayWhy {
     looked_at: i64,
     /// Tasks in the queue: their state and since when, by uid.
     queued: BTreeMap<String, (String, i64)>,
+    /// When an isolated task was last at work or next.
+    isolated_until: i64,
 }
 
 impl Statement for StatesSayWhy {
@@ -22,6 +24,9 @@ impl Statement for StatesSayWhy {
         let present = moment.present;
         if let Some(task) = moment.task {
             let uid = &task.metadata.uid;
+            if task.spec.policy.isolated && moment.before.is_some_and(Task::is_submitted) {
+                self.isolated_until = present.at;
+            }
             if !task.is_queued() || task.gone {
                 self.queued.remove(uid);
             } else if self.queued.get(uid).is_none_or(|(state, _)| state != task.state()) {
@@ -52,7 +57,7 @@ impl StatesSayWhy {
                 ));
             }
             let waits = state == "Postponed" && task.status.waiting_for.reason == "Dependency";
-            let rests = present.subject_rests_since(task).max(present.isolated_until) < long_ago;
+            let rests = present.subject_rests_since(task).max(self.isolated_until) < long_ago;
             // Whatever else makes it Postponed.
             let keeps_back = |it: &Task| {
                 let is_alike = it.metadata.uid != *uid && it.unique_key() == task.unique_key();

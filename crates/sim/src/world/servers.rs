@@ -232,8 +232,9 @@ impl World {
         }
     }
 
-    /// A server begins to lead.
+    /// A server begins to lead, and asks for what is there at once.
     fn open(&mut self, number: usize, lease: Option<Lease>) -> Result<(), String> {
+        self.recorder.note(What::Server(self.servers[number].name.clone(), Standing::Leads));
         let lease = lease.map(|lease| {
             let fence = lease.fence();
             (lease, fence)
@@ -270,9 +271,7 @@ impl World {
             renewed_at: self.recorder.at(),
             due: None,
         };
-        let server = &mut self.servers[number];
-        server.loops = Some(loops);
-        self.recorder.note(What::Server(server.name.clone(), Standing::Leads));
+        self.servers[number].loops = Some(loops);
         Ok(())
     }
 

@@ -14,6 +14,13 @@ fn task_of<'a>(names: &'a BTreeMap<String, String>, pod: &str) -> &'a str {
     names.iter().find(|(uid, _)| pod.contains(uid.as_str())).map_or("nobody", |(_, name)| name)
 }
 
+/// Waits until the task has lost its place. Whoever takes it may have succeeded before that is written.
+fn preempted(tasks: &Tasks, name: &str) {
+    muster_e2e::wait::wait_for("the task to be preempted", muster_e2e::cluster::POD, || {
+        records(&tasks.get(name)).contains(&"Preempted".to_owned())
+    });
+}
+
 #[test]
 fn a_quota_of_two_pods_is_used_in_order_of_priority() {
     let cluster = Cluster::new();
@@ -94,8 +101,8 @@ fn an_important_task_takes_the_place_of_another_when_the_quota_is_used_up() {
     tasks.shell("urgent", "echo at last", &more);
     let urgent = tasks.wait("urgent", "Succeeded");
     assert!(records(&urgent).contains(&"QuotaBlocked".to_owned()), "{urgent:#}");
+    preempted(&tasks, "victim");
     let victim = tasks.wait("victim", "Running");
-    assert!(records(&victim).contains(&"Preempted".to_owned()), "{victim:#}");
     assert_eq!(victim["status"]["retries"], Value::Null);
 }
 
@@ -143,8 +150,8 @@ fn an_important_pod_that_finds_no_node_takes_the_place_of_another() {
     tasks.shell("urgent", "echo at last", &more);
     let urgent = tasks.wait("urgent", "Succeeded");
     assert!(records(&urgent).contains(&"PodPending".to_owned()), "{urgent:#}");
-    let victim = tasks.wait("victim", "Running");
-    assert!(records(&victim).contains(&"Preempted".to_owned()), "{victim:#}");
+    preempted(&tasks, "victim");
+    tasks.wait("victim", "Running");
     let bystander = tasks.get("bystander");
     assert!(
         !records(&bystander).contains(&"Preempted".to_owned()),
