@@ -244,6 +244,18 @@ pub struct Retry {
     pub backoff: Backoff,
 }
 
+impl Retry {
+    /// How many further attempts there may be.
+    pub fn limit(&self) -> u32 {
+        self.limit.unwrap_or(1)
+    }
+
+    /// How many further attempts there may be because the executor was lost.
+    pub fn lost_limit(&self) -> u32 {
+        self.lost_limit.unwrap_or(3)
+    }
+}
+
 words! {
     /// A way for an attempt to fail.
     pub enum RetryOn {

@@ -62,10 +62,14 @@ async fn preview(globals: &Globals, args: &ScheduleTimes) -> anyhow::Result<Exit
         return Ok(ExitCode::SUCCESS);
     }
     let shown_zone = Zone::named(&zone).unwrap_or(Zone::UTC);
-    let name = if zone.is_empty() { "UTC" } else { &zone };
-    let mut lines = vec![vec![name.to_uppercase(), "UTC".to_owned()]];
+    // One column is enough where both would say the same.
+    let zone = Some(zone).filter(|zone| !zone.is_empty() && zone != "UTC");
+    let line =
+        |local: String, utc: String| zone.iter().map(|_| local.clone()).chain([utc]).collect::<Vec<_>>();
+    let name = zone.as_deref().unwrap_or_default().to_uppercase();
+    let mut lines = vec![line(name, "UTC".to_owned())];
     while let Some(time) = next.filter(|_| lines.len() <= args.count) {
-        lines.push(vec![shown_zone.show(time.as_second()), time.to_string()]);
+        lines.push(line(shown_zone.show(time.as_second()), time.to_string()));
         next = occurrences.next_after(time);
     }
     streams::print(&align(&lines))?;
@@ -99,7 +103,7 @@ async fn backfill(globals: &Globals, name: &str, past: Past, dry_run: bool) -> a
     }
     let session = Session::open(globals).await?;
     let schedule = read(&session, name).await?;
-    let occurrences = times_of(&schedule)?;
+    let (occurrences, is_suspended) = (times_of(&schedule)?, schedule.spec.suspend);
     let times: Vec<_> = backfill_times(&occurrences, from, to, now).take(MOST_RUNS + 1).collect();
     if times.len() > MOST_RUNS {
         bail!("these are more than {MOST_RUNS} runs; choose a shorter time");
@@ -120,6 +124,9 @@ async fn backfill(globals: &Globals, name: &str, past: Past, dry_run: bool) -> a
         streams::note(format!(
             "Times: {count}, active at once: {active} at most. Progress: muster describe schedule {name}"
         ));
+        if is_suspended {
+            streams::note("The schedule is suspended: they are made once its spec.suspend is false.");
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

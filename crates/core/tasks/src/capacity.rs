@@ -157,16 +157,16 @@ impl Lack {
             None => {}
         }
         let Usage { slots, cpu_millis: cpu, memory, asked } = self.usage;
-        if self.slots {
-            return match slots {
-                (_, 0) => "waiting for a free slot".to_owned(),
-                (used, all) => format!("waiting for a free slot ({used} of {all} in use)"),
-            };
-        }
         let of = |what: &str, asked: String, used: String, all: String| {
             format!("{asked} {what} ({used} of {all} in use)")
         };
         let mut wanted = Vec::new();
+        if self.slots {
+            wanted.push(match slots {
+                (_, 0) => "a free slot".to_owned(),
+                (used, all) => format!("a free slot ({used} of {all} in use)"),
+            });
+        }
         if self.cpu {
             wanted.push(of("cpu", cores(asked.cpu_millis), cores(cpu.0), cores(cpu.1)));
         }

@@ -73,12 +73,39 @@ impl Board {
                 let more = if more == 0 { String::new() } else { format!(" and {more} more") };
                 format!("it is isolated and starts when {}{more} ended", named.join(", "))
             }
-            Hold::Capacity(_) | Hold::Order { .. } => match position {
-                Some(position) => with_position(&hold.message(), position),
-                None => hold.message(),
-            },
+            Hold::Capacity(_) | Hold::Order { .. } => {
+                let message = self.refused_before(slot).unwrap_or_else(|| hold.message());
+                match position {
+                    Some(position) => with_position(&message, position),
+                    None => message,
+                }
+            }
+            Hold::Unique { other } | Hold::Dependency { other, .. } if self.is_ending(other.uid) => {
+                format!("{}; it was told to end or is deleted, and has not ended yet", hold.message())
+            }
             _ => hold.message(),
         }
+    }
+
+    /// True if the attempt of a task was told to end, also if the task itself is gone.
+    fn is_ending(&self, uid: u128) -> bool {
+        self.slot_of(uid).and_then(|slot| self.entry(slot)).is_some_and(|entry| entry.stopping)
+    }
+
+    /// Where there is room for a task, and one before it in order lacks some of the same: that one, and what it waits for.
+    fn refused_before(&self, slot: Slot) -> Option<String> {
+        let (entry, rank) = (self.entry(slot)?, self.rank(slot)?);
+        let mut rooms = self.rooms;
+        let room = rooms.of(entry.runtime);
+        if room.lack_for(entry.need).any() {
+            return None;
+        }
+        self.offered.range(..rank).find_map(|((.., before), _)| {
+            let other = self.entry(*before).filter(|other| other.runtime == entry.runtime)?;
+            let lack = room.lack_for(other.need);
+            let words = || format!("waiting behind task {}, which is {}", other.path, lack.describe());
+            (lack.any() && lack.concerns(entry.need)).then(words)
+        })
     }
 
     /// The isolated task that a task waits for: one with an attempt, else one that is before it in order.
@@ -122,9 +149,14 @@ impl Board {
     /// Whether a task that waits for room takes the place of others: whose and when, or why not. Empty if that is no question.
     fn preemption(&self, slot: Slot, hold: &Hold, now: i64) -> String {
         let waits = |entry: &&Entry| matches!(entry.phase, Phase::Waiting(_));
-        let (Hold::Capacity(_), Some(entry)) = (hold, self.entry(slot).filter(waits)) else {
-            return String::new();
-        };
+        let Some(entry) = self.entry(slot).filter(waits) else { return String::new() };
+        match hold {
+            Hold::Capacity(_) => {}
+            Hold::Isolated { .. } if entry.preempt_enabled => {
+                return "it preempts nobody: an isolated task waits until all others have ended".to_owned();
+            }
+            _ => return String::new(),
+        }
         let Some(right) = self.right_to_preempt(slot) else {
             let as_if = Right { priority: self.effective_priority(entry), lent_since: i64::MIN };
             let names = self.names_of(&self.choose_victims(slot, as_if));

@@ -518,7 +518,7 @@ fn may_retry(task: &Task, failure: Failure) -> bool {
     let on = retry.on.as_deref().unwrap_or(&[RetryOn::Killed]);
     let counts_lost = on.contains(&RetryOn::ExecutorLost);
     if failure == Failure::ExecutorLost && !counts_lost {
-        return task.status.lost < retry.lost_limit.unwrap_or(3);
+        return task.status.lost < retry.lost_limit();
     }
     let named = match failure {
         Failure::NonZeroExit => RetryOn::NonZeroExit,
@@ -528,7 +528,7 @@ fn may_retry(task: &Task, failure: Failure) -> bool {
         Failure::ExecutorLost => RetryOn::ExecutorLost,
     };
     let used = task.status.retries + if counts_lost { task.status.lost } else { 0 };
-    on.contains(&named) && used < retry.limit.unwrap_or(1)
+    on.contains(&named) && used < retry.limit()
 }
 
 /// Milliseconds until attempts that follow each other are far enough apart, from the start of the one that just ended: a program that

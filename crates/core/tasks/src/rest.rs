@@ -37,9 +37,10 @@ fn next_try(task: &Task, lost: bool) -> (&'static str, u32, Option<u32>) {
         (_, None) => {
             let counts_lost = spec.retry.on.as_deref().is_some_and(|on| on.contains(&RetryOn::ExecutorLost));
             if lost && !counts_lost {
-                return ("Retry", status.lost.max(1), None);
+                return ("Retry", status.lost.max(1), Some(spec.retry.lost_limit()));
             }
-            ("Retry", retries, None)
+            // What could not be started for a reason of the machine is tried again beyond the limit.
+            ("Retry", retries, Some(spec.retry.limit()).filter(|limit| retries <= *limit))
         }
     }
 }

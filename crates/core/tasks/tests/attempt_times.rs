@@ -136,7 +136,7 @@ fn a_task_that_is_tried_again_later_says_as_what_and_when() {
     let retry = json!({"retry": {"limit": 3, "on": ["NonZeroExit"], "backoff": {"initial": "10s"}}});
     let (reason, message) = rests_after_a_failure(retry);
     assert_eq!(reason, "Retry");
-    assert!(message.starts_with("retry 1 at 2027-01-15T08:00:"), "{message}");
+    assert!(message.starts_with("retry 1 of 3 at 2027-01-15T08:00:"), "{message}");
 }
 
 #[test]

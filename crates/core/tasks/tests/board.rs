@@ -1417,3 +1417,37 @@ fn a_runtime_that_is_not_configured_is_said_as_such() {
          > NoRuntime: no cluster for pods is configured; start the server with --cluster-kubeconfig, or submit the task again with spec.runtime process or robot",
     );
 }
+
+#[test]
+fn a_task_that_fits_and_waits_behind_one_that_does_not_names_that_one() {
+    play(
+        "room slots=9 memory=100
+         task big prio=5 memory=70
+         plan
+         > start big
+         state big Running
+         task first prio=9 memory=60
+         task small prio=1 memory=20
+         plan
+         > hold first Capacity
+         explain small
+         > Ready: waiting behind task d/first, which is waiting for 60 memory (70 of 100 in use, position 2)",
+    );
+}
+
+#[test]
+fn a_task_that_lacks_a_slot_and_memory_says_both() {
+    play(
+        "room slots=1 memory=100
+         task big prio=5 memory=70
+         plan
+         > start big
+         state big Running
+         task first prio=9 memory=60
+         plan
+         > hold first Capacity
+         explain first
+         > QuotaBlocked: waiting for a free slot (1 of 1 in use) and 60 memory (70 of 100 in use, position 1)
+         > spec.policy.preemptEnabled=true lets it take the place of d/big (lower priority)",
+    );
+}

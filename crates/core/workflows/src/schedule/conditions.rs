@@ -36,7 +36,7 @@ pub fn set_conditions(situation: &Situation<'_>, has_times: bool, status: &mut S
     if exhausted || find_condition(&status.conditions, EXHAUSTED).is_some() {
         let message = if exhausted {
             let spec = &status.normal_time_spec;
-            format!("{spec} has no occurrence left; occurrences before creation use up the count")
+            format!("{spec} has no occurrence left; those before the schedule was made count as well")
         } else {
             String::new()
         };
