@@ -122,8 +122,8 @@ impl Working {
         }
     }
 
-    /// Ends it. Processes have ended when this returns; their tasks are tried again by whoever is next. Unless it is too late to write
-    /// anything down, what has ended is committed first.
+    /// Stops the loops and ends this server's processes; the next leader tries their tasks again. What has ended by itself is
+    /// committed first if this server may still write (`in_time`).
     pub async fn stop(mut self, in_time: bool) {
         if let Some(running) = &self.running {
             running.hands.let_go();
@@ -368,7 +368,7 @@ async fn prolong(processes: Arc<ProcessRuntime>, mut lasts: watch::Receiver<Dura
         let moment = *lasts.borrow_and_update();
         processes.run_until(moment);
         if lasts.changed().await.is_err() {
-            // The term is over; whoever ended it ends this too.
+            // The term is over, and this loop is about to be stopped.
             return std::future::pending().await;
         }
     }

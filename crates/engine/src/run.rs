@@ -36,7 +36,7 @@ async fn cycle(
             Err(WatchError::Closed) => return,
             Err(error) => return tracing::error!(%error, "the engine cannot follow the store"),
         };
-        // Whoever asked may be gone.
+        // The caller may have stopped waiting.
         for (_, reply) in leaving.extract_if(.., |(ended, _)| engine.has_left(*ended)) {
             reply.send(()).ok();
         }

@@ -89,14 +89,20 @@ async fn a_task_whose_kind_has_no_addon_waits_for_one_and_fails_without() {
     assert_eq!(queue.state("early"), State::Failed);
 }
 
-#[tokio::test]
-async fn what_went_while_a_task_waited_is_missed_before_it_starts() {
+/// The only slot is taken by `busy`; `waits` is about an application of which all is there.
+async fn with_one_that_waits() -> Queue {
     let mut queue = Queue::with_slots(1);
     queue.declare_subjects().await;
     queue.submit(task("busy", 9)).await;
     queue.submit(about_x("waits", 0)).await;
     queue.step().await;
     assert_eq!(queue.state("waits"), State::QuotaBlocked);
+    queue
+}
+
+#[tokio::test]
+async fn what_went_while_a_task_waited_is_missed_before_it_starts() {
+    let mut queue = with_one_that_waits().await;
     queue.undeclare("applications.muster.dev", "x").await;
     queue.step().await;
     queue.end("busy");
@@ -110,12 +116,7 @@ async fn what_went_while_a_task_waited_is_missed_before_it_starts() {
 
 #[tokio::test]
 async fn a_task_whose_kind_went_says_so_at_once() {
-    let mut queue = Queue::with_slots(1);
-    queue.declare_subjects().await;
-    queue.submit(task("busy", 9)).await;
-    queue.submit(about_x("waits", 0)).await;
-    queue.step().await;
-    assert_eq!(queue.state("waits"), State::QuotaBlocked);
+    let mut queue = with_one_that_waits().await;
     queue.undeclare("taskkinds.muster.dev", "write").await;
     queue.step().await;
     queue.step().await;

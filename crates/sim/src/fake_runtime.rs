@@ -132,7 +132,7 @@ impl Runtime for FakeRuntime {
             inner.left.remove(handle);
             inner.happened(handle, Observation::Returned { prefetch });
         } else if inner.running.contains_key(handle) {
-            // Whoever asks hears what became of it, one way or the other.
+            // A recall is always answered: with what became of the attempt.
             inner.happened(handle, Observation::Started);
         }
     }

@@ -370,7 +370,7 @@ impl Board {
         others
     }
 
-    /// From now on, nothing is decided: whoever is next decides.
+    /// From now on, no pass decides anything: this server gives up the lead.
     pub fn close(&mut self) {
         self.is_closed = true;
     }

@@ -1,4 +1,4 @@
-//! `explain`: why a task is where it is, from whoever decides, or else from what was recorded.
+//! `explain`: why a task is where it is: the engine's answer, or else what was recorded.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ const KIND: &str = "TaskExplanation";
 pub const SUBRESOURCE: Subresource =
     Subresource { name: "explain", kind: KIND, verbs: &["get"], has_files: false };
 
-/// How long whoever decides may take; a busy one is not waited for.
+/// How long the engine may take to answer; a busy one is not waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Explains the task.
@@ -70,7 +70,8 @@ fn since(task: &Task) -> Option<Timestamp> {
     task.status.state_since.or(task.metadata.creation_timestamp)
 }
 
-/// What is stored of a task, in the words of an explanation. What was not submitted is nobody's to decide on but its group's.
+/// What is stored of a task, in the words of an explanation. The engine does not know a task that was not submitted; its
+/// group or Job decides when it is.
 fn recorded(task: &Task, group: Option<&TaskGroup>) -> Explanation {
     let status = &task.status;
     let state = task.state();
