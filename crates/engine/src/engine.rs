@@ -48,7 +48,7 @@ use crate::due::Due;
 use crate::edits::{Action, Edit, Edits, Held};
 use crate::files::{Files, Order};
 use crate::intake::Intake as _;
-use crate::prefetch::Pace;
+use crate::prefetch::{PATIENCE, Pace};
 use crate::read_briefs::read_briefs;
 use crate::readiness::Readiness;
 use crate::refusals::Refusals;
@@ -488,10 +488,15 @@ impl Engine {
         for pod in launches.iter_mut().filter_map(|launch| launch.pod.as_mut()) {
             pod.knows_refusals = self.quota_refusals;
         }
-        if !failed.is_empty() {
-            // What ranks before them may be among what failed, and would find its slot taken.
+        let is_late = self.outside.clock.now().0.saturating_sub(now.0) >= PATIENCE;
+        if is_late || !failed.is_empty() {
+            // What ranks before them may be among what failed or have come meanwhile, and would find its slot taken.
             let is_prefetched = |launch: &mut Launch| launch.prefetch > 0;
-            for Launch { handle, prefetch, .. } in launches.extract_if(.., is_prefetched) {
+            let returned: Vec<Launch> = launches.extract_if(.., is_prefetched).collect();
+            if is_late && !returned.is_empty() {
+                self.pace.observe_wait();
+            }
+            for Launch { handle, prefetch, .. } in returned {
                 self.facts.push(Fact { handle, at: now, what: Observation::Returned { prefetch } });
             }
         }

@@ -45,6 +45,22 @@ async fn what_waits_at_the_executor_for_too_long_is_taken_back_and_leaves_no_tra
     assert_eq!(queue.take_recalled(), Vec::<String>::new());
 }
 
+#[tokio::test]
+async fn what_waited_for_the_disk_for_too_long_is_not_handed_over() {
+    let mut queue = Queue::with_prefetch(1, 1);
+    queue.submit(task("first", 5)).await;
+    queue.submit(task("second", 3)).await;
+    queue.slow_disk_down(50);
+    queue.step_after(1).await;
+    assert_eq!(queue.take_handed(), ["first"], "it has its slot for sure");
+    queue.submit(task("urgent", 9)).await;
+    queue.slow_disk_down(0);
+    queue.step_after(1).await;
+    assert_untouched(&queue, "second");
+    assert_eq!(queue.take_handed(), ["urgent"]);
+    assert_eq!(queue.take_recalled(), Vec::<String>::new());
+}
+
 /// Otherwise `third` would start before `second`, which ranks higher and was handed over earlier.
 #[tokio::test]
 async fn when_one_has_waited_for_too_long_all_that_wait_are_taken_back_lowest_first() {

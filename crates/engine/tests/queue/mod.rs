@@ -36,11 +36,20 @@ pub fn task(name: &str, priority: i32) -> Task {
     Task::new("d", name, TaskSpec { container, priority: Some(priority), ..TaskSpec::default() })
 }
 
-/// A log whose disk may be full.
+/// A log whose disk may be full or slow.
 #[derive(Clone, Default)]
 struct Disk {
     log: MemoryLog,
-    state: Arc<Mutex<(bool, u32)>>,
+    clock: ManualClock,
+    state: Arc<Mutex<DiskState>>,
+}
+
+#[derive(Default)]
+struct DiskState {
+    is_full: bool,
+    /// Milliseconds that each write takes.
+    takes: i64,
+    writes: u32,
 }
 
 impl Log for Disk {
@@ -54,8 +63,9 @@ impl Log for Disk {
 
     fn append(&mut self, changes: &[Arc<Change>], forget: &Forget) -> Result<(), LogError> {
         let mut state = self.state.lock();
-        state.1 += 1;
-        if state.0 {
+        state.writes += 1;
+        self.clock.advance(state.takes);
+        if state.is_full {
             return Err(LogError::Full("the disk is full".to_owned()));
         }
         self.log.append(changes, forget)
@@ -121,7 +131,8 @@ impl Queue {
     pub fn with_prefetch(slots: u32, prefetch: u32) -> Self {
         let clock = ManualClock::default();
         clock.advance(1_800_000_000_000);
-        let (disk, runtime) = (Disk::default(), Arc::new(Recorder::default()));
+        let disk = Disk { clock: clock.clone(), ..Disk::default() };
+        let runtime = Arc::new(Recorder::default());
         let (store, engine) = open(&disk, &clock, &runtime, slots, prefetch);
         let (names, uids) = (BTreeMap::new(), BTreeMap::new());
         Self { clock, disk, store, runtime, engine, slots, prefetch, made: 0, names, uids }
@@ -280,12 +291,17 @@ impl Queue {
     }
 
     pub fn fill_disk(&self, full: bool) {
-        self.disk.state.lock().0 = full;
+        self.disk.state.lock().is_full = full;
+    }
+
+    /// From now on each write takes so many milliseconds.
+    pub fn slow_disk_down(&self, millis: i64) {
+        self.disk.state.lock().takes = millis;
     }
 
     /// How often something was written, or tried to be.
     pub fn tries(&self) -> u32 {
-        self.disk.state.lock().1
+        self.disk.state.lock().writes
     }
 
     pub fn find(&self, name: &str) -> Option<Task> {

@@ -50,6 +50,13 @@ const USAGE: &str = "usage: bench NAME [--quick] [--no-write]
   --quick     fewer objects: a look, not a result
   --no-write  do not write docs/benchmarks.md";
 
+/// What a build has left to be written is not part of a measurement: waits until it is on the disk.
+fn flush_disk() {
+    if let Err(error) = std::process::Command::new("sync").status() {
+        eprintln!("cannot run sync: {error}; earlier writes may disturb the measurement");
+    }
+}
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
@@ -57,7 +64,11 @@ fn main() -> ExitCode {
         let at = arguments.iter().position(|argument| argument == flag);
         at.and_then(|at| arguments.get(at + 1)).and_then(|text| text.parse().ok()).unwrap_or(default)
     };
-    let outcome = match arguments.first().map(String::as_str) {
+    let name = arguments.first().map(String::as_str);
+    if !matches!(name, Some(fleet::RAW_BROKER | limits::ECHO_SERVER)) {
+        flush_disk();
+    }
+    let outcome = match name {
         Some("submit") => submit::run(has("--quick"), !has("--no-write")),
         Some("tasks") => tasks::run(has("--quick"), !has("--no-write")),
         Some("mixed") => mixed::run(has("--quick"), !has("--no-write")),
