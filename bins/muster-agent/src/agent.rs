@@ -89,6 +89,14 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     agent.work(args.heartbeat.as_std(), facts, events, uploaded, ready).await
 }
 
+/// How an attempt ended, which is said after its log.
+struct LastReport {
+    handle: Handle,
+    what: Observation,
+    /// How often the log was asked for since, each time from an earlier place: only the last time counts.
+    asked: u32,
+}
+
 struct Agent {
     identity: Identity,
     /// The file with the authority that it trusts, if that is not one of this machine's.
@@ -100,7 +108,7 @@ struct Agent {
     connection: Connection,
     uploads: mpsc::UnboundedSender<Upload>,
     /// Ends that are reported when the log was sent.
-    ends: Vec<(Handle, Observation)>,
+    ends: Vec<LastReport>,
     /// Attempts whose files are being fetched.
     fetching: BTreeMap<Handle, Interrupt>,
     fetched: mpsc::UnboundedSender<Fetched>,
@@ -128,7 +136,7 @@ impl Agent {
         every: Duration,
         mut facts: mpsc::UnboundedReceiver<Fact>,
         mut events: mpsc::Receiver<Event>,
-        mut uploaded: mpsc::UnboundedReceiver<Handle>,
+        mut uploaded: mpsc::UnboundedReceiver<(Handle, u32)>,
         mut fetched: mpsc::UnboundedReceiver<Fetched>,
     ) -> anyhow::Result<()> {
         let mut terminate = signal(SignalKind::terminate())?;
@@ -144,7 +152,7 @@ impl Agent {
                     None => anyhow::bail!("the connection ended"),
                 },
                 Some(fact) = facts.recv() => self.observe(fact).await?,
-                Some(handle) = uploaded.recv() => self.report_end(&handle).await?,
+                Some((handle, number)) = uploaded.recv() => self.report_end(&handle, number).await?,
                 Some(fetched) = fetched.recv() => self.start_fetched(fetched).await?,
                 _ = heartbeat.tick() => self.beat().await,
                 _ = tick.tick(), if self.silent_since.is_some() => self.look_at_silence().await?,

@@ -27,14 +27,15 @@ const TURN: usize = 16;
 pub enum Upload {
     /// The logs of an attempt are sent from these places on, by container.
     Follow(Handle, Places),
-    /// An attempt ended: what is left is sent, then that is said.
-    Finish(Handle),
+    /// An attempt ended: what is left is sent, then that is said, with the number that came with it.
+    Finish(Handle, u32),
 }
 
 struct Followed {
     /// Up to where each container's log was sent.
     sent: Places,
-    ended: bool,
+    /// The number that is said when all of it was sent, once the attempt ended.
+    ended: Option<u32>,
 }
 
 /// Sends logs until the agent ends. Says of each attempt that ended when all of its log was sent.
@@ -45,7 +46,7 @@ pub async fn upload(
     logs: LiveLogs,
     places: SentPlaces,
     mut told: mpsc::UnboundedReceiver<Upload>,
-    done: mpsc::UnboundedSender<Handle>,
+    done: mpsc::UnboundedSender<(Handle, u32)>,
 ) {
     let mut followed: BTreeMap<Handle, Followed> = BTreeMap::new();
     loop {
@@ -53,12 +54,12 @@ pub async fn upload(
         tokio::select! {
             upload = told.recv() => match upload {
                 Some(Upload::Follow(handle, sent)) => {
-                    let ended = followed.get(&handle).is_some_and(|attempt| attempt.ended);
+                    let ended = followed.get(&handle).and_then(|attempt| attempt.ended);
                     followed.insert(handle, Followed { sent, ended });
                 }
-                Some(Upload::Finish(handle)) => match followed.get_mut(&handle) {
-                    Some(attempt) => attempt.ended = true,
-                    None => drop(done.send(handle)),
+                Some(Upload::Finish(handle, number)) => match followed.get_mut(&handle) {
+                    Some(attempt) => attempt.ended = Some(number),
+                    None => drop(done.send((handle, number))),
                 },
                 None => return,
             },
@@ -73,10 +74,10 @@ pub async fn upload(
             if attempt.sent != before {
                 places.put(&handle, &attempt.sent);
             }
-            if is_all && attempt.ended {
+            if let Some(number) = attempt.ended.filter(|_| is_all) {
                 followed.remove(&handle);
                 places.forget(&handle);
-                drop(done.send(handle));
+                drop(done.send((handle, number)));
             }
         }
     }

@@ -128,7 +128,7 @@ impl RobotPart {
         let link = reach.link(topics, &args.robot_namespace);
         let (runtime, facts, desk) = RobotRuntime::new(link, settings, store.clone(), clock.clone());
         let liveness = liveness::Settings {
-            offline_after: i64::try_from(args.robot_offline_after.as_secs()).unwrap_or(i64::MAX),
+            offline_after: args.robot_offline_after.seconds_rounded_up(),
             approve: args.robot_approval == Approval::Automatic,
             max_robots: args.max_robots,
         };

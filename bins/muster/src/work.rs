@@ -53,8 +53,8 @@ use crate::pods::PodPart;
 use crate::robots::{Ears, RobotPart};
 use crate::server::{EngineOptions, RelayOptions};
 
-/// What may be taken in of processes that end when the server stops.
-const LEAVING: Duration = Duration::from_secs(2);
+/// How long a server that stops may wait for the store to take what is known, before its processes are ended and after.
+const LEAVING: Duration = Duration::from_secs(5);
 
 /// A role of which one server of a store does the work at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,11 +106,15 @@ struct RunningTasks {
 }
 
 impl RunningTasks {
-    /// Nothing is started any more, processes end, and all that is known of them is committed.
+    /// Nothing is started any more, processes end, and all that is known of them is committed. The end of processes is waited for
+    /// however long it takes: somebody else may begin after that.
     async fn leave(&self) {
-        self.engine.leave(false).await;
+        let mut is_known = timeout(LEAVING, self.engine.leave(false)).await.is_ok();
         self.processes.end().await;
-        self.engine.leave(true).await;
+        is_known &= timeout(LEAVING, self.engine.leave(true)).await.is_ok();
+        if !is_known {
+            tracing::warn!("not all that has ended could be written down; it is tried again");
+        }
     }
 }
 
@@ -127,8 +131,8 @@ impl Working {
     pub async fn stop(mut self, in_time: bool) {
         if let Some(running) = &self.running {
             running.hands.let_go();
-            if in_time && timeout(LEAVING, running.leave()).await.is_err() {
-                tracing::warn!("not all that has ended could be written down; it is tried again");
+            if in_time {
+                running.leave().await;
             }
         }
         self.loops.shutdown().await;

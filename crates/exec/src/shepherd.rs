@@ -143,7 +143,9 @@ impl Shepherd {
         if news.door {
             self.let_in()?;
         }
-        if self.carry_out()? == Next::End || self.tell()? == Next::End {
+        // What has ended by itself is said also with the last word: it would run again.
+        let (next, told) = (self.carry_out()?, self.tell()?);
+        if next == Next::End || told == Next::End {
             return Ok(Next::End);
         }
         Ok(self.look_at_time())

@@ -79,6 +79,11 @@ impl Duration {
         self.0.as_secs()
     }
 
+    /// Whole seconds, rounded up: a wait of so many is not shorter than what was asked for.
+    pub fn seconds_rounded_up(self) -> i64 {
+        i64::try_from(self.0.as_nanos().div_ceil(NANOS_PER_SECOND)).unwrap_or(i64::MAX)
+    }
+
     /// True if it is no time at all, which several fields read as "no limit".
     pub const fn is_zero(self) -> bool {
         self.0.is_zero()
@@ -204,6 +209,16 @@ mod tests {
 
     fn read(text: &str) -> String {
         text.parse::<Duration>().map_or_else(|error| error.to_string(), |duration| duration.to_string())
+    }
+
+    #[test]
+    fn seconds_of_a_wait_are_rounded_up() {
+        let rounded = |text: &str| text.parse::<Duration>().map(Duration::seconds_rounded_up);
+        assert_eq!(
+            [rounded("0"), rounded("1ns"), rounded("1500ms"), rounded("2s")],
+            [Ok(0), Ok(1), Ok(2), Ok(2)]
+        );
+        assert_eq!(Duration::MAX.seconds_rounded_up(), 36_525 * 24 * 3_600);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use muster_ports::clock::{Clock as _, SystemClock};
 use muster_ports::runtime::Runtime as _;
 use muster_types::attempt::{EXECUTOR_LOST, Ending, Fact, Handle, Launch, Observation};
 
-use super::Agent;
+use super::{Agent, LastReport};
 use crate::artifacts::{self, FetchFailure, Interrupt, fetch_all};
 use crate::records::Record;
 use crate::uploads::Upload;
@@ -52,8 +52,8 @@ impl Agent {
         log_offsets: &BTreeMap<String, u64>,
     ) -> anyhow::Result<()> {
         let handle = launch.handle.clone();
-        if let Some(record) = self.records.get(&handle) {
-            self.answer(record, log_offsets).await;
+        if self.records.get(&handle).is_some() {
+            self.answer(&handle, log_offsets).await;
             return Ok(());
         }
         if self.records.is_forgotten(&handle) {
@@ -110,16 +110,21 @@ impl Agent {
     }
 
     /// The server asks how it stands: its log goes first, and everything that was said of it again, in order.
-    async fn answer(&self, record: &Record, log_offsets: &BTreeMap<String, u64>) {
-        let handle = record.handle.clone();
+    async fn answer(&mut self, handle: &Handle, log_offsets: &BTreeMap<String, u64>) {
+        let Some(record) = self.records.get(handle) else { return };
         let sent =
             record.containers.iter().map(|name| (name.clone(), log_offsets.get(name).copied().unwrap_or(0)));
         drop(self.uploads.send(Upload::Follow(handle.clone(), sent.collect())));
         if record.ended {
-            drop(self.uploads.send(Upload::Finish(handle)));
-        } else {
-            self.repeat(record).await;
+            drop(self.uploads.send(Upload::Finish(handle.clone(), 0)));
+            return;
         }
+        if let Some(last) = self.ends.iter_mut().find(|last| last.handle == *handle) {
+            // The end waits for this log as well, which may begin before what was sent.
+            last.asked += 1;
+            drop(self.uploads.send(Upload::Finish(handle.clone(), last.asked)));
+        }
+        self.repeat(record).await;
     }
 
     /// Ends an attempt for a server that waits to hear of its end, also of one that has ended before.
@@ -134,8 +139,8 @@ impl Agent {
                 tracing::info!(%handle, "told to end it");
                 self.stop(handle, grace).await
             }
-            Some(record) => {
-                self.answer(record, log_offsets).await;
+            Some(_) => {
+                self.answer(handle, log_offsets).await;
                 Ok(())
             }
             None => {
@@ -198,8 +203,8 @@ impl Agent {
                     tracing::warn!(%handle, %why, "it ended");
                 }
                 // Its log goes first.
-                drop(self.uploads.send(Upload::Finish(handle.clone())));
-                self.ends.push((handle, what));
+                drop(self.uploads.send(Upload::Finish(handle.clone(), 0)));
+                self.ends.push(LastReport { handle, what, asked: 0 });
                 Ok(())
             }
             Observation::Created
@@ -210,15 +215,19 @@ impl Agent {
         }
     }
 
-    pub(super) async fn report_end(&mut self, handle: &Handle) -> anyhow::Result<()> {
-        let Some(place) = self.ends.iter().position(|(ended, _)| ended == handle) else {
+    /// The log of an attempt that ended was sent, as far as it was asked for up to a number.
+    pub(super) async fn report_end(&mut self, handle: &Handle, number: u32) -> anyhow::Result<()> {
+        let Some(place) = self.ends.iter().position(|last| last.handle == *handle) else {
             // It had ended before, and the server asked again.
             if let Some(record) = self.records.get(handle) {
                 self.repeat(record).await;
             }
             return Ok(());
         };
-        let (handle, what) = self.ends.swap_remove(place);
+        if number < self.ends[place].asked {
+            return Ok(());
+        }
+        let LastReport { handle, what, .. } = self.ends.swap_remove(place);
         self.tell(&handle, &what).await
     }
 }

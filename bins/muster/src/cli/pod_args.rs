@@ -72,7 +72,7 @@ pub struct PodArgs {
 impl PodArgs {
     /// The same in seconds.
     pub fn unschedulable_hold(&self) -> i64 {
-        i64::try_from(self.pod_unschedulable_hold.as_secs()).unwrap_or(i64::MAX)
+        self.pod_unschedulable_hold.seconds_rounded_up()
     }
 
     /// True if there are to be pods at all.

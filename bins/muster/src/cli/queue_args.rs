@@ -67,11 +67,11 @@ impl QueueArgs {
     /// How the queue behaves.
     pub fn queue_settings(&self, log_suffix: &str) -> Settings {
         Settings {
-            preempt_delay: seconds(self.preempt_delay),
+            preempt_delay: self.preempt_delay.seconds_rounded_up(),
             preempt_rate: self.preempt_rate,
-            preempt_rest: seconds(self.preempt_rest),
-            absent_wait: seconds(self.absent_wait),
-            min_retry_interval: seconds(self.min_retry_interval),
+            preempt_rest: self.preempt_rest.seconds_rounded_up(),
+            absent_wait: self.absent_wait.seconds_rounded_up(),
+            min_retry_interval: self.min_retry_interval.seconds_rounded_up(),
             log_suffix: log_suffix.to_owned(),
             ..Settings::default()
         }
@@ -79,21 +79,20 @@ impl QueueArgs {
 
     /// When jobs and task groups are let go.
     pub fn lifetimes(&self) -> Lifetimes {
-        Lifetimes { succeeded: seconds(self.reap_jobs_succeeded), failed: seconds(self.reap_jobs_failed) }
+        Lifetimes {
+            succeeded: self.reap_jobs_succeeded.seconds_rounded_up(),
+            failed: self.reap_jobs_failed.seconds_rounded_up(),
+        }
     }
 
     /// When things are let go.
     pub fn reap_settings(&self) -> ReapSettings {
         ReapSettings {
-            created: seconds(self.reap_created),
-            succeeded: seconds(self.reap_succeeded),
-            failed: seconds(self.reap_failed),
-            keep_succeeded: seconds(self.keep_succeeded),
-            keep_failed: seconds(self.keep_failed),
+            created: self.reap_created.seconds_rounded_up(),
+            succeeded: self.reap_succeeded.seconds_rounded_up(),
+            failed: self.reap_failed.seconds_rounded_up(),
+            keep_succeeded: self.keep_succeeded.seconds_rounded_up(),
+            keep_failed: self.keep_failed.seconds_rounded_up(),
         }
     }
-}
-
-fn seconds(duration: Duration) -> i64 {
-    i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
 }

@@ -94,26 +94,21 @@ impl LogStore {
     ) -> io::Result<()> {
         let dir = self.dir(handle).join(container);
         fs::create_dir_all(&dir)?;
-        let found = find(&dir)?;
-        let (mut base, end, mut path) = match found {
-            // The robot was asked for what is missing before, and will send what follows again.
-            Some(found) if offset < found.base => {
-                fs::remove_file(found.path)?;
-                (offset, offset, dir.join(offset.to_string()))
-            }
-            Some(found) => (found.base, found.end, found.path),
-            None => (offset, offset, dir.join(offset.to_string())),
-        };
+        let mut found = find(&dir)?;
+        // The robot was asked for what is missing before, and will send what follows again.
+        while let Some(later) = found.take_if(|found| offset < found.base) {
+            fs::remove_file(later.path)?;
+            found = find(&dir)?;
+        }
+        let start = || Found { path: dir.join(offset.to_string()), base: offset, end: offset };
+        let Found { mut path, base, end } = found.unwrap_or_else(start);
         let known = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
         let Some(bytes) = bytes.get(known..).filter(|rest| !rest.is_empty()) else { return Ok(()) };
-        // The robot had to drop what lies between, or there is too much: what is older goes.
-        if offset > end || end - base > self.max {
-            base = offset.max(end);
-            let old = std::mem::replace(&mut path, dir.join(base.to_string()));
-            match fs::remove_file(old) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
+        let is_too_much = end - base > self.max;
+        if is_too_much || offset > end {
+            // What is older goes. Before a gap the last part stays, in case the robot still has what lies between.
+            remove_before(&dir, if is_too_much { end } else { base })?;
+            path = dir.join(offset.max(end).to_string());
         }
         OpenOptions::new().create(true).append(true).open(path)?.write_all(bytes)
     }
@@ -123,7 +118,7 @@ impl LogStore {
         find(&self.dir(handle).join(container))
     }
 
-    /// Part of a log; `None` if there is none.
+    /// Part of a log; `None` if there is none, or it is being moved to where logs are kept.
     pub(crate) fn read(
         &self,
         handle: &Handle,
@@ -133,7 +128,10 @@ impl LogStore {
     ) -> io::Result<Option<LogPart>> {
         let Some(found) = self.find(handle, container)? else { return Ok(None) };
         let offset = offset.clamp(found.base, found.end);
-        let mut file = File::open(found.path)?;
+        let mut file = match File::open(found.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file?,
+        };
         file.seek(SeekFrom::Start(offset - found.base))?;
         let mut bytes = Vec::new();
         file.take(max as u64).read_to_end(&mut bytes)?;
@@ -153,8 +151,24 @@ fn find(dir: &Path) -> io::Result<Option<Found>> {
     let bases = names(dir)?.into_iter().filter_map(|name| name.parse::<u64>().ok());
     let Some(base) = bases.max() else { return Ok(None) };
     let path = dir.join(base.to_string());
-    let end = base + fs::metadata(&path)?.len();
-    Ok(Some(Found { path, base, end }))
+    match fs::metadata(&path) {
+        Ok(meta) => Ok(Some(Found { end: base + meta.len(), path, base })),
+        // It went between the two looks.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes the parts of a log that begin before a place.
+fn remove_before(dir: &Path, place: u64) -> io::Result<()> {
+    let is_old = |name: &String| name.parse::<u64>().is_ok_and(|base| base < place);
+    for name in names(dir)?.into_iter().filter(is_old) {
+        match fs::remove_file(dir.join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn names(dir: &Path) -> io::Result<Vec<String>> {
@@ -208,6 +222,23 @@ mod tests {
             store.append(&handle(), "addon", offset, bytes.as_bytes()).unwrap();
         }
         assert_eq!(text(&store), (0, "one two three".to_owned()));
+    }
+
+    #[test]
+    fn what_was_there_before_a_gap_is_there_still_when_the_gap_is_filled() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = LogStore::new(dir.path().into(), 1000);
+        store.append(&handle(), "addon", 0, b"one ").unwrap();
+        store.append(&handle(), "addon", 8, b"three").unwrap();
+        assert_eq!(text(&store), (8, "three".to_owned()));
+        store.append(&handle(), "addon", 4, b"two ").unwrap();
+        store.append(&handle(), "addon", 8, b"three").unwrap();
+        assert_eq!(text(&store), (0, "one two three".to_owned()));
+        for place in 1..9 {
+            store.append(&handle(), "addon", place * 100, b"far").unwrap();
+        }
+        let parts = fs::read_dir(store.dir(&handle()).join("addon")).unwrap().count();
+        assert_eq!(parts, 2, "only the last part before a gap is kept");
     }
 
     #[test]

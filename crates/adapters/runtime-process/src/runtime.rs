@@ -3,13 +3,13 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use muster_exec::{AttemptDirs, WhenDeserted};
 use muster_ports::runtime::{Fact, Handle, Launch};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
 
 use crate::link::Link;
@@ -150,11 +150,14 @@ impl ProcessRuntime {
     /// Kills what runs, and waits for it and for the shepherd to be gone. What ran is `Lost`.
     pub async fn end(&self) {
         self.service.send_replace(Service::Ended);
-        let supervisor = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(supervisor) = supervisor
-            && let Err(error) = supervisor.await
-        {
-            tracing::error!(%error, "the supervisor of the shepherd failed");
+        let mut supervisor = self.supervisor.lock().await;
+        if let Some(running) = supervisor.as_mut() {
+            // It stays there until it has ended: a caller that gives up leaves the wait to the next one.
+            let ended = running.await;
+            *supervisor = None;
+            if let Err(error) = ended {
+                tracing::error!(%error, "the supervisor of the shepherd failed");
+            }
         }
     }
 

@@ -18,6 +18,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// A shepherd that lived this long was not broken from the start.
 const LIVED: Duration = Duration::from_secs(10);
 const READ: usize = 64 << 10;
+/// How long a shepherd that was told to end may take to say what it saw last. It is waited for afterwards in any case.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Until when there is a shepherd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,15 +75,20 @@ async fn run_one(
     let Met { process, socket, shepherd } = met.map_err(Loss::NotStarted)?;
     let socket = Arc::new(socket);
     link.connect(Arc::clone(&socket), shepherd);
+    let mut reports = Reports { decoder: Decoder::default(), buffer: vec![0; READ] };
     let wanted = tokio::select! {
-        why = serve(link, &socket) => Err(Loss::Gone(why)),
+        why = serve(link, &socket, &mut reports) => Err(Loss::Gone(why)),
         changed = service.wait_for(|service| *service != Service::Wanted) => {
             Ok(changed.map_or(Service::Ended, |service| *service))
         }
     };
     match wanted {
         Ok(Service::Left) => return Ok(()),
-        Ok(Service::Ended | Service::Wanted) => link.end_shepherd(),
+        Ok(Service::Ended | Service::Wanted) => {
+            link.end_shepherd();
+            // It closes its socket when nothing runs any more; what it says before has ended by itself.
+            tokio::time::timeout(LAST_WORDS, serve(link, &socket, &mut reports)).await.ok();
+        }
         Err(_) => {}
     }
     // Closes the socket: the link has the only other reference to it.
@@ -91,17 +98,21 @@ async fn run_one(
     wanted.map(|_| ())
 }
 
-/// Passes on reports and waiting orders until the shepherd is gone; answers why.
-async fn serve(link: &Link, socket: &UnixStream) -> String {
-    let mut decoder = Decoder::default();
-    let mut buffer = vec![0; READ];
+/// What was read from a shepherd and not taken in yet.
+struct Reports {
+    decoder: Decoder,
+    buffer: Vec<u8>,
+}
+
+/// Passes on reports and waiting orders until the shepherd is gone; answers why. Nothing is lost if the caller stops waiting.
+async fn serve(link: &Link, socket: &UnixStream, reports: &mut Reports) -> String {
     loop {
         let interest =
             if link.flush() { Interest::READABLE } else { Interest::READABLE | Interest::WRITABLE };
         tokio::select! {
             ready = socket.ready(interest) => match ready {
                 Ok(ready) if ready.is_readable() => {
-                    if let Err(why) = read(link, socket, &mut decoder, &mut buffer) {
+                    if let Err(why) = reports.read(link, socket) {
                         return why;
                     }
                 }
@@ -113,24 +124,28 @@ async fn serve(link: &Link, socket: &UnixStream) -> String {
     }
 }
 
-fn read(link: &Link, socket: &UnixStream, decoder: &mut Decoder, buffer: &mut [u8]) -> Result<(), String> {
-    match socket.try_read(buffer) {
-        Ok(0) => return Err("its socket was closed".into()),
-        Ok(read) => decoder.extend(&buffer[..read]),
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-        Err(error) => return Err(error.to_string()),
-    }
-    while let Some(report) = decoder.next_message().map_err(|error| error.to_string())? {
-        match report {
-            Report::Fact(fact) => link.observe(fact),
-            // It was said before.
-            Report::Ready { .. } => {}
-            Report::Notice(notice) => {
-                tracing::info!("{notice}");
-                link.observe_notice(notice);
-            }
-            Report::Failed { message } => return Err(message),
+impl Reports {
+    /// Takes in what is there to read.
+    fn read(&mut self, link: &Link, socket: &UnixStream) -> Result<(), String> {
+        let Self { decoder, buffer } = self;
+        match socket.try_read(buffer) {
+            Ok(0) => return Err("its socket was closed".into()),
+            Ok(read) => decoder.extend(&buffer[..read]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) => return Err(error.to_string()),
         }
+        while let Some(report) = decoder.next_message().map_err(|error| error.to_string())? {
+            match report {
+                Report::Fact(fact) => link.observe(fact),
+                // It was said before.
+                Report::Ready { .. } => {}
+                Report::Notice(notice) => {
+                    tracing::info!("{notice}");
+                    link.observe_notice(notice);
+                }
+                Report::Failed { message } => return Err(message),
+            }
+        }
+        Ok(())
     }
-    Ok(())
 }

@@ -21,7 +21,7 @@ pub struct RobotView {
     pub hostname: Box<str>,
     /// What it has in common with others.
     pub traits: Arc<Traits>,
-    /// Since when it is not connected, in seconds, if it is not.
+    /// The first whole second in which it was not connected any more, if it is not.
     pub cut_since: Option<i64>,
 }
 
@@ -49,7 +49,7 @@ impl RobotView {
                 labels: robot.spec.labels.clone(),
                 device: DeviceInfo { hostname: String::new(), ..robot.status.device_info.clone() },
             }),
-            cut_since: connected.map(|it| Timestamp::as_second(it.last_transition_time)),
+            cut_since: connected.map(|it| it.last_transition_time.next_second()),
         }
     }
 

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use muster_types::State;
+use muster_types::{Millis, State};
 
 use crate::board::{Board, Phase};
 use crate::plan::TaskRef;
@@ -158,9 +158,8 @@ impl Awaited {
 }
 
 impl Board {
-    /// A task names something that does not exist, as far as can be told before it is selected for; or nothing of that sort. `now` is in
-    /// seconds.
-    pub fn observe_absent(&mut self, uid: u128, absent: Option<Absent>, now: i64) {
+    /// A task names something that does not exist, as far as can be told before it is selected for; or nothing of that sort.
+    pub fn observe_absent(&mut self, uid: u128, absent: Option<Absent>, now: Millis) {
         // If it rests or has an attempt, what it lacks matters when it is to start.
         let phase = self.slot_of(uid).and_then(|slot| self.entry(slot)).map(|entry| entry.phase);
         let Some(Phase::Waiting(shown) | Phase::Awaiting(shown)) = phase else { return };
@@ -180,19 +179,24 @@ impl Board {
 
     /// Sets a task aside that was chosen and cannot be started without something that does not exist. False if it has waited for that
     /// long enough.
-    pub fn wait_for(&mut self, uid: u128, absent: &Arc<Absent>, now: i64) -> bool {
+    pub fn wait_for(&mut self, uid: u128, absent: &Arc<Absent>, now: Millis) -> bool {
         let end = self.awaited.patience.get(&uid).filter(|(known, _)| known == absent).map(|(_, end)| *end);
-        if end.unwrap_or(now.saturating_add(self.settings.absent_wait)) <= now {
+        if end.unwrap_or(self.patience_ends(now)) <= now.to_timestamp().as_second() {
             return false;
         }
         self.set_aside(uid, absent.clone(), State::Ready, now);
         true
     }
 
-    fn set_aside(&mut self, uid: u128, absent: Arc<Absent>, shown: State, now: i64) {
+    fn set_aside(&mut self, uid: u128, absent: Arc<Absent>, shown: State, now: Millis) {
         let Some(slot) = self.slot_of(uid) else { return };
-        self.awaited.add(uid, absent, now.saturating_add(self.settings.absent_wait));
+        self.awaited.add(uid, absent, self.patience_ends(now));
         self.move_to(slot, Phase::Awaiting(shown));
+    }
+
+    /// The second at which a wait that begins now is over.
+    fn patience_ends(&self, now: Millis) -> i64 {
+        now.next_second().saturating_add(self.settings.absent_wait)
     }
 
     fn go_on(&mut self, uid: u128) {

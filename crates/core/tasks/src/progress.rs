@@ -545,10 +545,10 @@ fn interval_left(task: &Task, settings: &Settings, now: Millis) -> i64 {
 fn backoff(task: &Task) -> i64 {
     let backoff = &task.spec.retry.backoff;
     let Some(initial) = backoff.initial else { return 0 };
-    let most = backoff.max.map_or(300.0, |max| max.as_secs() as f64);
+    let most = backoff.max.map_or(300.0, |max| max.as_std().as_secs_f64());
     let tries = i32::try_from(task.status.retries.min(30)).unwrap_or(30);
-    let seconds = initial.as_secs() as f64 * backoff.factor.unwrap_or(2.0).powi(tries);
-    seconds.min(most).max(0.0) as i64
+    let seconds = initial.as_std().as_secs_f64() * backoff.factor.unwrap_or(2.0).powi(tries);
+    seconds.min(most).max(0.0).ceil() as i64
 }
 
 fn millis(seconds: i64) -> i64 {

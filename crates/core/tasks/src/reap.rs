@@ -158,15 +158,10 @@ pub fn retention(task: &Task, succeeded: bool, settings: &ReapSettings) -> i64 {
     } else {
         (task.spec.retention.failed, settings.keep_failed)
     };
-    own.map_or(rule, seconds)
+    own.map_or(rule, Duration::seconds_rounded_up)
 }
 
 /// The seconds of a limit; zero is none.
 fn limit(ttl: Duration) -> Option<i64> {
-    Some(seconds(ttl)).filter(|seconds| *seconds > 0)
-}
-
-/// Whole seconds, rounded up: nothing is over early.
-fn seconds(duration: Duration) -> i64 {
-    i64::try_from(duration.as_std().as_millis().div_ceil(1000)).unwrap_or(i64::MAX)
+    Some(ttl.seconds_rounded_up()).filter(|seconds| *seconds > 0)
 }

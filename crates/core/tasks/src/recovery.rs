@@ -47,15 +47,17 @@ pub fn recover(task: &mut Task, lost: bool, now: i64) -> Recovery {
 
 /// Seconds until the restart, if there may be one.
 fn restarted(policy: &Restart, count: &mut RecoveryCount, now: i64) -> Option<i64> {
-    let delay = policy.delay.map_or(0, seconds);
+    let delay = policy.delay.map_or(0, Duration::seconds_rounded_up);
     count.failures = count.failures.saturating_add(1);
     remember(&mut count.failed_at, policy.interval, now);
     let allowed = allowed(policy.attempts, policy.interval);
     if within(count.failures, &count.failed_at, policy.interval, now) <= allowed {
         return Some(delay);
     }
-    let interval =
-        policy.interval.filter(|_| policy.mode == RestartMode::Delay && allowed > 0).map(seconds)?;
+    let interval = policy
+        .interval
+        .filter(|_| policy.mode == RestartMode::Delay && allowed > 0)
+        .map(Duration::seconds_rounded_up)?;
     // So many must have left the interval that this one is allowed again.
     let first = count.failed_at.len().checked_sub(1 + allowed as usize)?;
     let leaves = count.failed_at.get(first)?.as_second().saturating_add(interval);
@@ -76,8 +78,8 @@ fn rescheduled(policy: &Reschedule, count: &mut RecoveryCount, now: i64) -> Reco
 
 /// How long to wait, after so many waits.
 pub fn wait(policy: &Reschedule, before: u32) -> i64 {
-    let first = policy.delay.map_or(USUAL_DELAY, seconds);
-    let most = policy.max_delay.map_or(USUAL_MAX_DELAY, seconds);
+    let first = policy.delay.map_or(USUAL_DELAY, Duration::seconds_rounded_up);
+    let most = policy.max_delay.map_or(USUAL_MAX_DELAY, Duration::seconds_rounded_up);
     let factor = match policy.delay_function {
         DelayFunction::Constant => 1,
         DelayFunction::Exponential => 1_i64 << before.min(40),
@@ -95,7 +97,7 @@ fn allowed(asked: u32, interval: Option<Duration>) -> u32 {
 /// How often something happened within an interval before now.
 fn within(total: u32, times: &[Timestamp], interval: Option<Duration>, now: i64) -> u32 {
     let Some(interval) = interval else { return total };
-    let since = now.saturating_sub(seconds(interval));
+    let since = now.saturating_sub(interval.seconds_rounded_up());
     u32::try_from(times.iter().filter(|time| time.as_second() > since).count()).unwrap_or(u32::MAX)
 }
 
@@ -106,10 +108,6 @@ fn remember(times: &mut Vec<Timestamp>, interval: Option<Duration>, now: i64) {
         let excess = times.len().saturating_sub(MOST_TIMES);
         times.drain(..excess);
     }
-}
-
-fn seconds(duration: Duration) -> i64 {
-    i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -39,6 +39,7 @@ fn next_try(task: &Task, lost: bool) -> (&'static str, u32, Option<u32>) {
             if lost && !counts_lost {
                 return ("Retry", status.lost.max(1), Some(spec.retry.lost_limit()));
             }
+            let retries = if counts_lost { retries.max(status.retries + status.lost) } else { retries };
             // What could not be started for a reason of the machine is tried again beyond the limit.
             ("Retry", retries, Some(spec.retry.limit()).filter(|limit| retries <= *limit))
         }

@@ -11,7 +11,7 @@ use muster_tasks::plan::{Decision, Hold, Plan};
 use muster_tasks::select::SelectError;
 use muster_tasks::settings::Settings;
 use muster_tasks::view::TaskView;
-use muster_types::{State, Task};
+use muster_types::{Millis, State, Task};
 use serde_json::json;
 
 const WAIT: i64 = 60;
@@ -26,6 +26,10 @@ fn view(number: u128, kind: &str, state: State) -> TaskView {
     task.metadata.uid = format!("{number:032x}");
     task.status.state = Some(state);
     TaskView::of(&task, format!("default/t{number}").into()).unwrap()
+}
+
+fn at(second: i64) -> Millis {
+    Millis(second * 1000)
 }
 
 fn kind(name: &str) -> Absent {
@@ -49,7 +53,7 @@ fn started(plan: &Plan) -> Vec<u128> {
 fn a_task_without_its_kind_waits_with_a_reason_and_holds_nobody_back() {
     let mut board = board(1);
     board.observe(&view(1, "gone", State::Ready));
-    board.observe_absent(1, Some(kind("gone")), 0);
+    board.observe_absent(1, Some(kind("gone")), at(0));
     board.observe(&view(2, "", State::Ready));
     let plan = board.plan(0);
     assert_eq!(started(&plan), [2]);
@@ -71,7 +75,7 @@ fn a_task_without_its_kind_waits_with_a_reason_and_holds_nobody_back() {
 fn a_task_goes_on_at_once_when_its_kind_appears() {
     let mut board = board(1);
     board.observe(&view(1, "scan", State::Ready));
-    board.observe_absent(1, Some(kind("scan")), 0);
+    board.observe_absent(1, Some(kind("scan")), at(0));
     assert_eq!(started(&board.plan(0)), [0_u128; 0]);
     assert_eq!(board.appeared(&kind("other")), [] as [Arc<str>; 0]);
     assert_eq!(board.appeared(&kind("scan")), ["default/t1".into()]);
@@ -82,10 +86,10 @@ fn a_task_goes_on_at_once_when_its_kind_appears() {
 fn the_time_to_wait_goes_on_while_the_task_is_written() {
     let mut board = board(1);
     board.observe(&view(1, "gone", State::Ready));
-    board.observe_absent(1, Some(kind("gone")), 100);
+    board.observe_absent(1, Some(kind("gone")), at(100));
     assert_eq!(board.impatient_at(), Some(100 + WAIT));
     board.observe(&view(1, "gone", State::Postponed));
-    board.observe_absent(1, Some(kind("gone")), 130);
+    board.observe_absent(1, Some(kind("gone")), at(130));
     assert_eq!(board.impatient_at(), Some(100 + WAIT));
     assert_eq!(board.take_impatient(100 + WAIT - 1, 9).len(), 0);
     let taken = board.take_impatient(100 + WAIT, 9);
@@ -100,18 +104,32 @@ fn what_selection_lacks_is_awaited_until_addons_change_and_no_longer_than_allowe
     let mut board = board(1);
     board.observe(&view(1, "scan", State::Ready));
     assert_eq!(started(&board.plan(0)), [1]);
-    assert!(board.wait_for(1, &no_addon(), 0));
+    assert!(board.wait_for(1, &no_addon(), at(0)));
     board.observe(&view(1, "scan", State::Postponed));
     // Its kind is there, which is not what it waits for.
-    board.observe_absent(1, None, 0);
+    board.observe_absent(1, None, at(0));
     assert_eq!(started(&board.plan(1)), [0_u128; 0]);
     assert_eq!(board.selection_changed("elsewhere").len(), 0);
     assert_eq!(board.selection_changed("default").len(), 1);
     assert_eq!(started(&board.plan(30)), [1]);
-    assert!(board.wait_for(1, &no_addon(), 30), "30 seconds are left");
+    assert!(board.wait_for(1, &no_addon(), at(30)), "30 seconds are left");
     board.selection_changed("default");
     assert_eq!(started(&board.plan(WAIT)), [1]);
-    assert!(!board.wait_for(1, &no_addon(), WAIT));
+    assert!(!board.wait_for(1, &no_addon(), at(WAIT)));
+}
+
+#[test]
+fn a_wait_that_begins_within_a_second_is_not_cut_short() {
+    let mut board = board(1);
+    board.observe(&view(1, "scan", State::Ready));
+    assert_eq!(started(&board.plan(0)), [1]);
+    assert!(board.wait_for(1, &no_addon(), Millis(900)));
+    board.selection_changed("default");
+    assert_eq!(started(&board.plan(WAIT)), [1]);
+    assert!(board.wait_for(1, &no_addon(), Millis(WAIT * 1000 + 100)), "0.8 seconds are left");
+    board.selection_changed("default");
+    assert_eq!(started(&board.plan(WAIT + 1)), [1]);
+    assert!(!board.wait_for(1, &no_addon(), at(WAIT + 1)));
 }
 
 #[test]
@@ -124,7 +142,7 @@ fn a_task_with_nothing_that_could_appear_is_not_kept_waiting() {
 fn a_deleted_task_waits_for_nothing() {
     let mut board = board(1);
     board.observe(&view(1, "gone", State::Ready));
-    board.observe_absent(1, Some(kind("gone")), 0);
+    board.observe_absent(1, Some(kind("gone")), at(0));
     board.forget(1);
     assert_eq!((board.appeared(&kind("gone")).len(), board.impatient_at()), (0, None));
 }
@@ -134,7 +152,7 @@ fn many_tasks_without_their_kind_are_not_looked_at_in_a_pass() {
     let mut board = board(4);
     for number in 1..=2000 {
         board.observe(&view(number, "gone", State::Postponed));
-        board.observe_absent(number, Some(kind("gone")), 0);
+        board.observe_absent(number, Some(kind("gone")), at(0));
     }
     board.observe(&view(9999, "", State::Ready));
     let plan = board.plan(1);

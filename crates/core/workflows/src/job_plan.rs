@@ -75,7 +75,7 @@ fn fold_suspension(job: &Job, status: &mut JobStatus, now: Timestamp) -> bool {
             // What came before the start does not count for the deadline anyway.
             if let Some(started) = status.started {
                 let from = since.as_second().max(started.as_second());
-                status.suspended_seconds += (now.as_second() - from).max(0);
+                status.suspended_seconds += (now.next_second() - from).max(0);
             }
             true
         }
@@ -85,8 +85,7 @@ fn fold_suspension(job: &Job, status: &mut JobStatus, now: Timestamp) -> bool {
 
 /// When the deadline is over, in seconds.
 fn deadline(job: &Job, status: &JobStatus) -> Option<i64> {
-    let limit = job.spec.deadline.map(|limit| limit.as_std().as_millis().div_ceil(1000))?;
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let limit = job.spec.deadline?.seconds_rounded_up();
     let start = status.started?.next_second();
     Some(start.saturating_add(limit).saturating_add(status.suspended_seconds))
 }

@@ -62,10 +62,7 @@ fn end_of_life(
     let owned = metadata.owner_references.iter().any(|owner| owner.controller == Some(true));
     let failed = ended.state == WorkState::Failed;
     let (kept, what) = match ttl {
-        Some(ttl) => {
-            let kept = i64::try_from(ttl.as_std().as_millis().div_ceil(1000)).unwrap_or(i64::MAX);
-            (kept, EndOfLife::Delete)
-        }
+        Some(ttl) => (ttl.seconds_rounded_up(), EndOfLife::Delete),
         // Whoever owns it may keep a history of its own; only what the user said still holds.
         None if owned || (failed && ended.released) => return None,
         None if failed => (lifetimes.failed, EndOfLife::Release),

@@ -41,8 +41,8 @@ impl Engine {
     /// Says to the board what a task lacks, if it waits.
     pub(super) fn look_for_absent(&mut self, view: &TaskView) {
         let absent = self.catalogs.absent(view, &self.outside.store);
-        let second = self.now().next_second();
-        self.board.observe_absent(view.uid, absent, second);
+        let now = self.now();
+        self.board.observe_absent(view.uid, absent, now);
     }
 
     /// Sets a task aside that cannot be started without something that does not exist, or ends it if it has waited for that before.
@@ -54,7 +54,7 @@ impl Engine {
         now: Millis,
     ) -> Result<(), Refused> {
         let uid = parse_uid(&task.metadata.uid).unwrap_or_default();
-        if board.wait_for(uid, absent, now.next_second()) {
+        if board.wait_for(uid, absent, now) {
             return progress::write_hold(task, &Hold::Absent { absent: absent.clone(), wait }, now);
         }
         progress::reject(task, absent.reason(), &absent.error(wait), now)

@@ -68,6 +68,9 @@ impl Intake for Engine {
     fn start_over(&mut self) -> Result<(), WatchError> {
         let before = std::mem::take(&mut self.attempts);
         (self.board, self.watch) = Self::empty(&self.settings, &self.outside.store)?;
+        if self.leaves {
+            self.board.close();
+        }
         self.catalogs = Catalogs::default();
         self.robots = Robots::default();
         self.own.clear();

@@ -136,7 +136,7 @@ impl Engine {
             for uid in self.robots.fleet.held_by(&path) {
                 let patience = self.held_task(uid).and_then(|task| task.spec.disconnect?.lost_after);
                 if let Some(patience) = patience {
-                    let at = since.saturating_add(i64::try_from(patience.as_secs()).unwrap_or(i64::MAX));
+                    let at = since.saturating_add(patience.seconds_rounded_up());
                     self.robots.due.insert((at, path.clone(), uid));
                 }
             }

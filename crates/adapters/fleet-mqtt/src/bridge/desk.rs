@@ -63,6 +63,8 @@ struct Open {
     stop: Option<Duration>,
     /// Place of the last report.
     sequence: u64,
+    /// It said that it ended before it had answered this server, and was asked once more.
+    asked_again: bool,
     sent: Millis,
 }
 
@@ -195,6 +197,7 @@ impl Desk {
                     ran,
                     stop: None,
                     sequence: 0,
+                    asked_again: false,
                     sent: self.clock.now(),
                 };
                 self.open.insert(handle.clone(), open);
@@ -218,7 +221,7 @@ impl Desk {
     async fn send(&mut self, handle: &Handle, connection: &Connection) {
         let Some(open) = self.open.get(handle) else { return };
         if open.stop.is_some() {
-            let sent = self.log_offsets(&open.launch);
+            let sent = self.log_offsets(open);
             return self.tell_to_end(&open.robot, handle, open.stop, sent, connection).await;
         }
         let dispatch = Dispatch {
@@ -228,7 +231,7 @@ impl Desk {
             attempt: handle.attempt,
             task: Some(open.launch.clone()),
             ran: open.ran,
-            log_offsets: self.log_offsets(&open.launch),
+            log_offsets: self.log_offsets(open),
             grace: None,
         };
         let payload = encode(&dispatch);
@@ -241,11 +244,15 @@ impl Desk {
         connection.publish(&self.link.topics.dispatch(&open.robot), payload, Some(EXPIRY)).await;
     }
 
-    /// Up to where the log of each container is here.
-    fn log_offsets(&self, launch: &Launch) -> BTreeMap<String, u64> {
-        let names = launch.containers.iter().map(|container| &container.name);
-        let found =
-            names.filter_map(|name| Some((name.clone(), self.logs.find(&launch.handle, name).ok()??.end)));
+    /// Up to where the log of each container is here. What the robot sent before it answered may lack its beginning, which a former
+    /// leader has.
+    fn log_offsets(&self, open: &Open) -> BTreeMap<String, u64> {
+        let names = open.launch.containers.iter().map(|container| &container.name);
+        let found = names.filter_map(|name| {
+            let found = self.logs.find(&open.launch.handle, name).ok()??;
+            let is_whole = open.acknowledged || found.base == 0;
+            Some((name.clone(), if is_whole { found.end } else { 0 }))
+        });
         found.collect()
     }
 
@@ -293,18 +300,7 @@ impl Desk {
 
     /// Tells the engine what was seen.
     fn report(&mut self, handle: Handle, what: Observation) {
-        let ends = match what {
-            Observation::Created
-            | Observation::Waiting { .. }
-            | Observation::Started
-            | Observation::Removed => false,
-            Observation::Blocked { .. }
-            | Observation::Returned { .. }
-            | Observation::StartFailed { .. }
-            | Observation::Ended(_)
-            | Observation::Lost { .. } => true,
-        };
-        if ends {
+        if ends(&what) {
             self.close(&handle);
             if let Err(error) = self.logs.end(&handle) {
                 tracing::warn!(%handle, %error, "cannot write down that an attempt ended");
@@ -371,5 +367,19 @@ impl Desk {
                 self.by_robot.remove(&open.robot);
             }
         }
+    }
+}
+
+/// Whether nothing follows it.
+fn ends(what: &Observation) -> bool {
+    match what {
+        Observation::Created | Observation::Waiting { .. } | Observation::Started | Observation::Removed => {
+            false
+        }
+        Observation::Blocked { .. }
+        | Observation::Returned { .. }
+        | Observation::StartFailed { .. }
+        | Observation::Ended(_)
+        | Observation::Lost { .. } => true,
     }
 }

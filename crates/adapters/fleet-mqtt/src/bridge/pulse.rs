@@ -59,14 +59,14 @@ impl Pulse {
 
     /// How urgent it is to write this down over what is stored; `None` if that says as much already. What only says that a robot
     /// lives is worth a write when what is stored is older by `every`.
-    pub(crate) fn urgency(&self, stored: &RobotStatus, every: Duration) -> Option<Urgency> {
+    pub(crate) fn urgency(&self, stored: &RobotStatus, every: Duration, now: Millis) -> Option<Urgency> {
         let is = find_condition(&stored.conditions, CONNECTED).map(Condition::is_true);
         match self.connected {
             Some(false) if is != Some(false) => return Some(Urgency::Cut),
             Some(true) if is != Some(true) => return Some(Urgency::News),
             _ => {}
         }
-        let beat = self.newer_beat(stored, every)?;
+        let beat = self.newer_beat(stored, every, now)?;
         if beat.running != stored.running || *beat.device != stored.device_info {
             return Some(Urgency::News);
         }
@@ -76,17 +76,22 @@ impl Pulse {
     }
 
     /// The sign of life, unless another server has heard a later one. What is stored from further ahead than signs of life wait to be
-    /// written comes from a clock that was wrong: a robot must not be silent until this clock has caught up.
-    fn newer_beat(&self, stored: &RobotStatus, every: Duration) -> Option<&Beat> {
-        let later =
-            |heard: Timestamp, time: Timestamp| heard >= time || time.duration_since(heard).as_std() >= every;
-        let is_newer = |heard: Timestamp| stored.last_heartbeat_time.is_none_or(|time| later(heard, time));
-        self.beat.as_ref().filter(|beat| is_newer(beat.heard.to_timestamp()))
+    /// written comes from a clock that was wrong, unless this server has kept the sign of life for as long as that: a robot must not be
+    /// silent until this clock has caught up.
+    fn newer_beat(&self, stored: &RobotStatus, every: Duration, now: Millis) -> Option<&Beat> {
+        let is_newer = |beat: &Beat| {
+            let heard = beat.heard.to_timestamp();
+            let is_fresh = now.to_timestamp().duration_since(heard).as_std() < every;
+            let replaces =
+                |time: Timestamp| heard >= time || (is_fresh && time.duration_since(heard).as_std() >= every);
+            stored.last_heartbeat_time.is_none_or(replaces)
+        };
+        self.beat.as_ref().filter(|beat| is_newer(beat))
     }
 
     /// Puts what was heard into what is reported of a robot, and nothing else.
     pub(crate) fn fold_into(&self, status: &mut RobotStatus, every: Duration, now: Millis) {
-        if let Some(beat) = self.newer_beat(status, every) {
+        if let Some(beat) = self.newer_beat(status, every, now) {
             status.last_heartbeat_time = Some(beat.heard.to_timestamp());
             status.running = beat.running;
             status.device_info.clone_from(&beat.device);
@@ -124,35 +129,49 @@ mod tests {
     #[test]
     fn a_sign_of_life_replaces_one_of_a_clock_that_was_ahead() {
         let mut stored = after(&[beat(9000, 0)]);
-        assert_eq!(beat(1000, 0).urgency(&stored, MINUTE), Some(Urgency::Old));
+        assert_eq!(beat(1000, 0).urgency(&stored, MINUTE, Millis(0)), Some(Urgency::Old));
         beat(1000, 0).fold_into(&mut stored, MINUTE, Millis(0));
         assert_eq!(stored.last_heartbeat_time.map(Timestamp::as_second), Some(1000));
-        assert_eq!(beat(990, 0).urgency(&stored, MINUTE), None, "another server heard a later one");
+        assert_eq!(
+            beat(990, 0).urgency(&stored, MINUTE, Millis(0)),
+            None,
+            "another server heard a later one"
+        );
+    }
+
+    #[test]
+    fn a_sign_of_life_that_was_kept_for_too_long_replaces_no_later_one() {
+        let mut stored = after(&[beat(9000, 0)]);
+        let now = Millis(1_060_000);
+        assert_eq!(beat(1000, 0).urgency(&stored, MINUTE, now), None);
+        beat(1000, 0).fold_into(&mut stored, MINUTE, now);
+        assert_eq!(stored.last_heartbeat_time.map(Timestamp::as_second), Some(9000));
+        assert_eq!(beat(1001, 0).urgency(&stored, MINUTE, now), Some(Urgency::Old));
     }
 
     #[test]
     fn a_clock_that_was_set_back_a_little_does_not_make_robots_silent() {
         let every = Duration::from_secs(3);
         let mut stored = after(&[beat(114, 0)]);
-        assert_eq!(beat(100, 0).urgency(&stored, every), Some(Urgency::Old));
+        assert_eq!(beat(100, 0).urgency(&stored, every, Millis(0)), Some(Urgency::Old));
         beat(100, 0).fold_into(&mut stored, every, Millis(0));
         assert_eq!(stored.last_heartbeat_time.map(Timestamp::as_second), Some(100));
-        assert_eq!(beat(103, 0).urgency(&stored, every), Some(Urgency::Old));
+        assert_eq!(beat(103, 0).urgency(&stored, every, Millis(0)), Some(Urgency::Old));
     }
 
     #[test]
     fn a_sign_of_life_is_worth_a_write_once_what_is_stored_is_old_whoever_stored_it() {
         let stored = after(&[beat(100, 0)]);
-        assert_eq!(beat(159, 0).urgency(&stored, MINUTE), None);
-        assert_eq!(beat(160, 0).urgency(&stored, MINUTE), Some(Urgency::Old));
-        assert_eq!(beat(101, 2).urgency(&stored, MINUTE), Some(Urgency::News));
-        assert_eq!(beat(0, 0).urgency(&RobotStatus::default(), MINUTE), Some(Urgency::News));
+        assert_eq!(beat(159, 0).urgency(&stored, MINUTE, Millis(0)), None);
+        assert_eq!(beat(160, 0).urgency(&stored, MINUTE, Millis(0)), Some(Urgency::Old));
+        assert_eq!(beat(101, 2).urgency(&stored, MINUTE, Millis(0)), Some(Urgency::News));
+        assert_eq!(beat(0, 0).urgency(&RobotStatus::default(), MINUTE, Millis(0)), Some(Urgency::News));
     }
 
     #[test]
     fn what_another_server_heard_later_is_not_undone() {
         let stored = after(&[beat(100, 1)]);
-        assert_eq!(beat(90, 2).urgency(&stored, MINUTE), None);
+        assert_eq!(beat(90, 2).urgency(&stored, MINUTE, Millis(0)), None);
         let mut status = stored.clone();
         beat(90, 2).fold_into(&mut status, MINUTE, Millis(0));
         assert_eq!(status, stored);
@@ -162,14 +181,18 @@ mod tests {
     fn a_connection_is_worth_a_write_unless_it_is_stored_so() {
         let (cut, back) = (Pulse::of_connection(false), Pulse::of_connection(true));
         let nothing = RobotStatus::default();
-        assert_eq!(cut.urgency(&nothing, MINUTE), Some(Urgency::Cut));
-        assert_eq!(back.urgency(&nothing, MINUTE), Some(Urgency::News));
+        assert_eq!(cut.urgency(&nothing, MINUTE, Millis(0)), Some(Urgency::Cut));
+        assert_eq!(back.urgency(&nothing, MINUTE, Millis(0)), Some(Urgency::News));
         let stored = after(std::slice::from_ref(&cut));
         assert_eq!(
-            (cut.urgency(&stored, MINUTE), back.urgency(&stored, MINUTE)),
+            (cut.urgency(&stored, MINUTE, Millis(0)), back.urgency(&stored, MINUTE, Millis(0))),
             (None, Some(Urgency::News))
         );
-        assert_eq!(beat(0, 0).urgency(&stored, MINUTE), Some(Urgency::News), "who lives is connected");
+        assert_eq!(
+            beat(0, 0).urgency(&stored, MINUTE, Millis(0)),
+            Some(Urgency::News),
+            "who lives is connected"
+        );
     }
 
     #[test]

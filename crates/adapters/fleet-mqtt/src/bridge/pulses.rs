@@ -42,10 +42,17 @@ enum Stage {
 
 impl Pulses {
     /// Something was heard of a robot of which this is stored.
-    pub(crate) fn hear(&mut self, robot: &str, pulse: Pulse, stored: &RobotStatus, every: Duration) {
+    pub(crate) fn hear(
+        &mut self,
+        robot: &str,
+        pulse: Pulse,
+        stored: &RobotStatus,
+        every: Duration,
+        now: Millis,
+    ) {
         match self.by_robot.entry(robot.into()) {
             Entry::Vacant(place) => {
-                if let Some(urgency) = pulse.urgency(stored, every) {
+                if let Some(urgency) = pulse.urgency(stored, every, now) {
                     place.insert(Waiting { pulse, urgency, stage: Stage::Due });
                 }
             }
@@ -56,7 +63,7 @@ impl Pulses {
                     Stage::Due => Stage::Due,
                     Stage::UnderWay | Stage::DueAgain => Stage::DueAgain,
                 };
-                waiting.urgency = waiting.pulse.urgency(stored, every).unwrap_or(Urgency::Old);
+                waiting.urgency = waiting.pulse.urgency(stored, every, now).unwrap_or(Urgency::Old);
             }
         }
     }
@@ -125,11 +132,11 @@ mod tests {
 
         fn beat(&mut self, pulses: &mut Pulses, robot: &str, second: i64) {
             let pulse = Pulse::of_beat(Millis(second * 1000), 0, DeviceInfo::default());
-            pulses.hear(robot, pulse, self.of(robot), MINUTE);
+            pulses.hear(robot, pulse, self.of(robot), MINUTE, Millis(0));
         }
 
         fn connection(&mut self, pulses: &mut Pulses, robot: &str, connected: bool) {
-            pulses.hear(robot, Pulse::of_connection(connected), self.of(robot), MINUTE);
+            pulses.hear(robot, Pulse::of_connection(connected), self.of(robot), MINUTE, Millis(0));
         }
 
         /// Writes down what was taken, if it is still worth it.

@@ -200,7 +200,7 @@ impl Reception {
     /// Takes note of what was heard of a robot that is known.
     fn note(&mut self, robot: &str, pulse: Pulse) {
         if let Some(status) = self.stored(robot) {
-            self.pulses.hear(robot, pulse, &status, self.settings.write_every);
+            self.pulses.hear(robot, pulse, &status, self.settings.write_every, self.clock.now());
         }
     }
 
@@ -240,7 +240,7 @@ async fn write(store: &Store, key: &Key, pulse: &Pulse, every: Duration, now: Mi
     for _ in 0..TRIES {
         let Some(stored) = store.get(key) else { return true };
         let Ok(mut robot) = Robot::from_json(stored.json()) else { return true };
-        if pulse.urgency(&robot.status, every).is_none() {
+        if pulse.urgency(&robot.status, every, now).is_none() {
             return true;
         }
         pulse.fold_into(&mut robot.status, every, now);

@@ -130,3 +130,39 @@ async fn the_last_of_a_log_is_kept_if_the_log_itself_did_not_come() {
         assert_eq!(String::from_utf8_lossy(&log.bytes), if sends_log { "whole" } else { "tail" });
     }
 }
+
+/// The server took the attempt over from one that had the first part of its log.
+#[tokio::test]
+async fn an_attempt_that_ends_before_its_robot_answered_is_not_over_before_its_whole_log_came() {
+    let mut yard = Yard::new().await;
+    let (mut robot, _) = yard.join("r1").await;
+    robot.connected().await;
+    yard.runtime.start(launch("r1", 1));
+    let handle = robot.hear::<Dispatch>().await.handle();
+    let log = yard.topics.log("r1", &handle.task);
+    let piece = |offset, data: &str| LogPiece {
+        version: VERSION,
+        attempt: 1,
+        container: "addon".to_owned(),
+        offset,
+        data: data.to_owned(),
+    };
+    let (begun, then) = (piece(0, "YmVndW4K"), piece(6, "ZW5kZWQK"));
+    let ended = Observation::Ended(Ending::of_leader(0, Cause::Itself, SystemClock.now()));
+    robot.say(&log, &then).await;
+    robot.report(&handle, 2, Some(&ended)).await;
+
+    let again: Dispatch = robot.hear().await;
+    assert_eq!(
+        (again.action, again.handle(), again.log_offsets["addon"]),
+        (Action::Create, handle.clone(), 0)
+    );
+    robot.say(&log, &begun).await;
+    robot.say(&log, &then).await;
+    robot.report(&handle, 1, Some(&Observation::Started)).await;
+    robot.report(&handle, 2, Some(&ended)).await;
+    assert_eq!(yard.fact().await, Observation::Started);
+    assert!(matches!(yard.fact().await, Observation::Ended(_)));
+    let log = yard.runtime.logs().read(&handle, "addon", 0, 100).expect("there is a log");
+    assert_eq!(String::from_utf8_lossy(&log.bytes), "begun\nended\n");
+}

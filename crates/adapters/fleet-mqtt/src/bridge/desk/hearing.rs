@@ -7,7 +7,7 @@ use base64::prelude::BASE64_STANDARD;
 use muster_ports::runtime::{Handle, Observation};
 use muster_types::name_rules;
 
-use super::Desk;
+use super::{Desk, ends};
 use crate::bridge::decode;
 use crate::messages::{KnownAttempts, LogPiece, Status};
 use crate::topics::Inbound;
@@ -74,10 +74,18 @@ impl Desk {
         if status.sequence != 0 && status.sequence <= open.sequence {
             return;
         }
+        let what = status.seen(now);
+        // What came before it, the log as well, went to a former leader: the robot is asked to say all of it to this server.
+        let follows = status.sequence > 1 && !open.acknowledged;
+        if follows && !open.asked_again && what.as_ref().is_some_and(ends) {
+            open.asked_again = true;
+            self.says.say_again(handle);
+            return;
+        }
         open.sequence = status.sequence.max(open.sequence);
         open.acknowledged = true;
         // That the robot has it is all that an acknowledgement says.
-        let Some(what) = status.seen(now).filter(|what| *what != Observation::Created) else { return };
+        let Some(what) = what.filter(|what| *what != Observation::Created) else { return };
         open.ran |= what == Observation::Started;
         self.keep_tails(&handle, &status.log_tails);
         self.report(handle, what);
