@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use muster_types::metadata::StringMap;
 use muster_types::robot_status::{CONNECTED, DeviceInfo, Phase};
-use muster_types::{Robot, Timestamp};
+use muster_types::Robot;
 
 /// A robot as placement sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
