@@ -158,7 +158,7 @@ fn servers_share_what_a_fleet_says_and_the_end_of_one_takes_nobody_offline() {
     let written = told(&world.server, "muster_store_revision") - written;
     let seconds = began.elapsed().as_secs() + 1;
     let robots_written = u64::try_from(ROBOTS).expect("it is small") * (seconds / WRITE_EVERY + 2);
-    // The lease is renewed three times in its two seconds.
+    // The lease is renewed three times in its four seconds.
     let bound = robots_written + 2 * seconds + 10;
     assert!(written <= bound, "{written} writes in {seconds} s are more than {bound}");
 

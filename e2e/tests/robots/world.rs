@@ -66,7 +66,7 @@ impl World {
     pub fn pair(store: &str, flags: &[&str]) -> (Self, Server) {
         let broker = Mosquitto::start();
         let url = broker_url("muster", broker.port(), false);
-        let all = [&["--store", store, "--lease", "2s"], flags].concat();
+        let all = [&["--store", store, "--lease", "4s"], flags].concat();
         let other = Server::start(&[&ROLES, &["--mqtt-url", &url][..], &all].concat());
         (Self::around(Some(broker), None, &all), other)
     }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use muster_types::Robot;
 use muster_types::metadata::StringMap;
 use muster_types::robot_status::{CONNECTED, DeviceInfo, Phase};
-use muster_types::Robot;
 
 /// A robot as placement sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]

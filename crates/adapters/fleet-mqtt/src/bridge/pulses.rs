@@ -142,7 +142,7 @@ mod tests {
         /// Writes down what was taken, if it is still worth it.
         fn write(&mut self, pulses: &mut Pulses, robot: &str, pulse: &Pulse) {
             let status = self.of(robot);
-            if pulse.urgency(status, MINUTE).is_some() {
+            if pulse.urgency(status, MINUTE, Millis(0)).is_some() {
                 pulse.fold_into(status, MINUTE, Millis(0));
                 self.writes += 1;
             }
