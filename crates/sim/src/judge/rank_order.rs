@@ -74,9 +74,12 @@ fn patience(present: &Present, started: &Task) -> i64 {
 /// Nothing but room and order kept it back, for long enough.
 pub fn is_placeable(present: &Present, task: &Task, patience: i64) -> bool {
     let long_ago = present.at - patience;
-    // A server that was started after the clock jumped has another idea of when a rest is over.
-    let rested = task.status.rest_until.is_none()
-        || !present.has_jumped && task.rest_over_at + SECOND + patience < present.at;
+    let rested = if task.status.rest_until.is_none() {
+        task.rest_over_at < long_ago
+    } else {
+        // A server that was started after the clock jumped has another idea of when a rest is over.
+        !present.has_jumped && task.rest_over_at + SECOND < long_ago
+    };
     let is_alone = || {
         present.open().all(|other| {
             other.metadata.uid == task.metadata.uid
@@ -147,6 +150,19 @@ mod tests {
         let mut story = low_and_high(&json!({}));
         story.spec("high", json!({"priority": 0})).wait(200).spec("high", json!({"priority": 9}));
         assert!(story.wait(50).started("low", 1).broken("rank_order").is_empty());
+        assert_eq!(story.wait(100).started("low", 2).broken("rank_order").len(), 1);
+    }
+
+    #[test]
+    fn a_rest_that_has_just_ended_is_a_reason_still() {
+        let rest = json!({
+            "state": "Ready", "attempt": 1,
+            "stateSince": "2027-01-15T08:00:00Z", "restUntil": "2027-01-15T08:00:02Z",
+        });
+        let mut story = low_and_high(&json!({}));
+        story.task("high", "Running", 1).status("high", rest).wait(2_000);
+        story.status("high", json!({"state": "QuotaBlocked", "attempt": 1})).wait(50);
+        assert!(story.started("low", 1).broken("rank_order").is_empty());
         assert_eq!(story.wait(100).started("low", 2).broken("rank_order").len(), 1);
     }
 
