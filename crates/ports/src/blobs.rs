@@ -13,15 +13,11 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use muster_types::name_rules::path_below;
 use thiserror::Error;
 
 pub use copy::{CopiedFiles, copy_files};
 pub use memory_blobs::MemoryBlobs;
-
-/// Longest key.
-const MAX_KEY: usize = 1024;
-/// Longest segment of a key.
-const MAX_SEGMENT: usize = 255;
 
 /// Names a file, or all files below a directory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,21 +39,9 @@ impl BlobKey {
         Self("kubejobs".to_owned())
     }
 
-    /// A key from its text: segments joined by `/`, none of them empty, `.` or `..`, nothing unprintable.
+    /// A key from its text, which is a path as [`path_below`] has it.
     pub fn new(text: &str) -> Result<Self, BlobError> {
-        let bad = |why: &'static str| Err(BlobError::BadKey { key: text.to_owned(), why });
-        if text.len() > MAX_KEY {
-            return bad("it is too long");
-        }
-        for segment in text.split('/') {
-            match segment {
-                "" => return bad("a part of it is empty"),
-                "." | ".." => return bad("`.` and `..` name no file"),
-                _ if segment.len() > MAX_SEGMENT => return bad("a part of it is longer than 255 bytes"),
-                _ if segment.chars().any(char::is_control) => return bad("it contains a control character"),
-                _ => {}
-            }
-        }
+        path_below(text).map_err(|why| BlobError::BadKey { key: text.to_owned(), why })?;
         Ok(Self(text.to_owned()))
     }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::duration::Duration;
 use crate::event_sink_status::EventSinkStatus;
 use crate::metadata::{StringMap, is_default, null_is_default};
+use crate::name_rules::path_below;
 use crate::names::Names;
 use crate::object::{Object, Resource};
 
@@ -133,15 +134,42 @@ impl MqttSink {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FileSink {
-    /// Where it is; a relative path is below the directory sinks of the server's data.
+    /// A path below the directory sinks of the server's data, such as audit.jsonl or team/audit.jsonl. Neither an absolute path nor one
+    /// with .. is allowed, and symbolic links are not followed.
     #[serde(deserialize_with = "null_is_default")]
     pub path: String,
-    /// A file larger than this many bytes is put aside and a new one begun. Default: 104857600.
+    /// A file larger than this many bytes is put aside and a new one begun; at least 65536. Default: 104857600.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_bytes: Option<u64>,
-    /// How many files that were put aside are kept. Default: 5.
+    /// How many files that were put aside are kept, at most 100. Default: 5.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep: Option<u32>,
+}
+
+impl FileSink {
+    /// Smallest size at which a file is put aside.
+    pub const LEAST_MAX_BYTES: u64 = 64 << 10;
+    /// Most files that are kept: all of them are renamed whenever one more is put aside.
+    pub const MOST_KEPT: u32 = 100;
+
+    /// The size that is meant. Sinks that were stored before there was a least one get that.
+    pub fn max_bytes(&self) -> u64 {
+        self.max_bytes.unwrap_or(100 << 20).max(Self::LEAST_MAX_BYTES)
+    }
+
+    /// The number of files that is meant, bounded in the same way.
+    pub fn keep(&self) -> u32 {
+        self.keep.unwrap_or(5).min(Self::MOST_KEPT)
+    }
+
+    /// Says what is wrong with a path and which ones are allowed.
+    pub fn check_path(path: &str) -> Result<(), String> {
+        path_below(path).map_err(|why| {
+            format!(
+                "{why}; name a file below the directory sinks of the server's data, such as audit.jsonl or team/audit.jsonl"
+            )
+        })
+    }
 }
 
 words! {
@@ -326,12 +354,22 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_was_stored_without_bounds_is_kept_within_them() {
+        let file = FileSink { max_bytes: Some(5), keep: Some(u32::MAX), ..FileSink::default() };
+        assert_eq!((file.max_bytes(), file.keep()), (65_536, 100));
+        let none = FileSink { keep: Some(0), ..FileSink::default() };
+        assert_eq!(none.keep(), 0);
+    }
+
+    #[test]
     fn what_is_left_out_is_as_the_seed_has_it() {
         let read = |json| serde_json::from_value::<EventSinkSpec>(json).unwrap();
         let amqp = read(json!({"amqp": {"url": "amqp://broker"}}));
         assert_eq!((amqp.profile(), amqp.sort(), amqp.window()), (Profile::Cds, "amqp", 2000));
         assert_eq!(amqp.amqp.map(|sink| sink.exchange().to_owned()).as_deref(), Some("cdsresponder"));
         assert_eq!(read(json!({"file": {"path": "a"}})).profile(), Profile::CloudEvents);
+        let file = FileSink::default();
+        assert_eq!((file.max_bytes(), file.keep()), (104_857_600, 5));
         assert_eq!(RedisJournal::default().key(), "cdsreaper:most-recent-event");
         let kube = read(json!({"file": {"path": "a"}, "sources": {"kubeJobs": {}}})).sources;
         assert!(!kube.has_work() && Sources::default().has_work());

@@ -13,6 +13,10 @@ pub const MAX_LABEL: usize = 63;
 pub const SUFFIX: usize = 5;
 /// Bytes that the keys and values of all annotations may have together.
 pub const MAX_ANNOTATIONS: usize = 256 * 1024;
+/// Longest path.
+const MAX_PATH: usize = 1024;
+/// Longest part of a path.
+const MAX_SEGMENT: usize = 255;
 
 const SUBDOMAIN_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
     '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for \
@@ -109,6 +113,27 @@ pub fn generated_name(prefix: &str, suffix: &str) -> String {
     format!("{}{suffix}", &prefix[..end])
 }
 
+/// Paths that lie below the directory they are looked up in: `a.log`, `a/b.log`. Names joined by `/`, none of them empty, `.` or
+/// `..`, and nothing unprintable.
+pub fn path_below(text: &str) -> Result<(), &'static str> {
+    if text.len() > MAX_PATH {
+        return Err("it is too long");
+    }
+    if text.starts_with('/') {
+        return Err("it begins with a slash");
+    }
+    for segment in text.split('/') {
+        match segment {
+            "" => return Err("a part of it is empty"),
+            "." | ".." => return Err("`.` and `..` name no file"),
+            _ if segment.len() > MAX_SEGMENT => return Err("a part of it is longer than 255 bytes"),
+            _ if segment.chars().any(char::is_control) => return Err("it contains a control character"),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 fn at_most(limit: usize, text: &str) -> Result<(), String> {
     if text.len() <= limit { Ok(()) } else { Err(format!("must be no more than {limit} characters")) }
 }
@@ -157,6 +182,17 @@ mod tests {
         assert_eq!(dns1123_label("default"), Ok(()));
         assert_eq!(dns1123_label("a.b"), Err(LABEL_RULE.to_owned()));
         assert_eq!(dns1123_label(&"a".repeat(64)), Err("must be no more than 63 characters".to_owned()));
+    }
+
+    #[test]
+    fn paths_lead_below_where_they_begin() {
+        for good in ["a", "a/b.log", "..a/b..", "ä b"] {
+            assert_eq!(path_below(good), Ok(()), "{good}");
+        }
+        for bad in ["", "/a", "a/", "a//b", ".", "..", "../a", "a/../b", "a\0", "a\n", &"a".repeat(256)] {
+            assert!(path_below(bad).is_err(), "{bad}");
+        }
+        assert_eq!(path_below(&"a/".repeat(600)), Err("it is too long"));
     }
 
     #[test]

@@ -30,6 +30,14 @@ fn topics(served: &Served, file: &str) -> Vec<String> {
     lines(served, file).iter().map(|line| line["topic"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
+/// Makes a sink that cannot be written: where its directory should be there is a file.
+fn make_blocked_sink(served: &Served) {
+    let sinks = served.world.data().join("sinks");
+    fs::create_dir_all(&sinks).expect("a directory can be made");
+    fs::write(sinks.join("taken"), "").expect("a file can be written");
+    served.apply(&sink("nowhere", "{file: {path: taken/f}}"));
+}
+
 fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the program lies in it")
 }
@@ -67,10 +75,10 @@ fn a_sink_is_listed_tested_paused_resumed_and_replayed() {
 #[test]
 fn what_cannot_be_done_is_said() {
     let served = told();
-    served.apply(&sink("nowhere", "{file: {path: /proc/none/f}}"));
+    make_blocked_sink(&served);
     let said = served.muster(&["sink", "test", "nowhere"]);
     assert_eq!(said.code, 1);
-    assert!(said.err.contains("CannotWrite: /proc/none/f cannot be written"), "{}", said.err);
+    assert!(said.err.contains("sinks/taken/f cannot be written: Not a directory"), "{}", said.err);
     let said = served.muster(&["sink", "replay", "nowhere", "--from", "yesterday"]);
     said.fails("--from yesterday is neither a revision nor a time such as 2026-11-15T12:00:00Z");
     let said = served.muster(&["sink", "pause", "gone"]);
@@ -80,7 +88,7 @@ fn what_cannot_be_done_is_said() {
 #[test]
 fn a_task_is_kept_until_its_end_was_confirmed() {
     let served = told();
-    served.apply(&sink("nowhere", "{file: {path: /proc/none/f}}"));
+    make_blocked_sink(&served);
     eventually("the sink is in trouble", || served.muster(&["sink", "list"]).out.contains("False"));
     let task = "apiVersion: muster.dev/v1alpha1\nkind: Task\nmetadata: {name: short}\n\
                 spec: {container: {command: ['true']}, ttl: {succeeded: 1s}}\n";

@@ -10,6 +10,7 @@
 
 pub mod address;
 pub mod amqp;
+mod beneath;
 mod file;
 mod line;
 mod mqtt;

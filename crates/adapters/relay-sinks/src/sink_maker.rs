@@ -1,11 +1,12 @@
 //! Makes what an EventSink asks for.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use muster_ports::publisher::{Journal, PublishError, Publisher, Sinks};
 use muster_types::EventSink;
+use muster_types::event_sink::FileSink;
 
 use crate::address::Address;
 use crate::amqp::AmqpPublisher;
@@ -16,8 +17,6 @@ use crate::webhook::WebhookPublisher;
 
 /// Variables that sinks may name.
 const VARIABLES: &str = "MUSTER_SINK_";
-const FILE_BYTES: u64 = 100 << 20;
-const FILE_KEEP: u32 = 5;
 const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(10);
 const WEBHOOK_TRIES: u32 = 10;
 
@@ -30,7 +29,7 @@ pub struct SinkMaker {
 }
 
 impl SinkMaker {
-    /// Files with relative paths go below a directory; `lookup` reads a variable of the environment.
+    /// Files go below a directory; `lookup` reads a variable of the environment.
     pub fn new(
         directory: impl Into<PathBuf>,
         lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
@@ -61,8 +60,8 @@ impl SinkMaker {
         Address::parse(&self.filled(url)?)
     }
 
-    fn place(&self, path: &str) -> PathBuf {
-        self.directory.join(Path::new(path))
+    fn file(&self, file: &FileSink) -> Arc<dyn Publisher> {
+        Arc::new(FilePublisher::new(&self.directory, &file.path, file.max_bytes(), file.keep()))
     }
 }
 
@@ -87,8 +86,7 @@ impl Sinks for SinkMaker {
             return Ok(Arc::new(MqttPublisher::new(self.address(&mqtt.url)?, mqtt.topic(), &client)));
         }
         if let Some(file) = &spec.file {
-            let (max_bytes, keep) = (file.max_bytes.unwrap_or(FILE_BYTES), file.keep.unwrap_or(FILE_KEEP));
-            return Ok(Arc::new(FilePublisher::new(self.place(&file.path), max_bytes, keep)));
+            return Ok(self.file(file));
         }
         Err(PublishError::new(
             "NoTarget",
@@ -97,8 +95,8 @@ impl Sinks for SinkMaker {
     }
 
     fn dead_letters(&self, sink: &EventSink) -> Result<Arc<dyn Publisher>, PublishError> {
-        let path = self.place(&format!("{}.dead-letters.jsonl", full_name(sink)));
-        Ok(Arc::new(FilePublisher::new(path, FILE_BYTES, FILE_KEEP)))
+        let path = format!("{}.dead-letters.jsonl", full_name(sink));
+        Ok(self.file(&FileSink { path, ..FileSink::default() }))
     }
 
     fn journal(&self, sink: &EventSink) -> Result<Option<Arc<dyn Journal>>, PublishError> {

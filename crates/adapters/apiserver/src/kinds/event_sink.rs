@@ -2,7 +2,7 @@
 
 use muster_types::EventSink;
 use muster_types::condition::find_condition;
-use muster_types::event_sink::{EventSinkSpec, MqttSink, Profile};
+use muster_types::event_sink::{EventSinkSpec, FileSink, MqttSink, Profile};
 use muster_types::name_rules;
 use serde_json::json;
 
@@ -91,9 +91,15 @@ fn validate_sort(spec: &EventSinkSpec, causes: &mut Causes) {
     if let Some(file) = &spec.file {
         if file.path.is_empty() {
             causes.required("spec.file.path", "name the file");
+        } else if let Err(why) = FileSink::check_path(&file.path) {
+            causes.invalid("spec.file.path", &file.path, why);
         }
-        if file.max_bytes == Some(0) {
-            causes.invalid("spec.file.maxBytes", 0, "must be at least 1");
+        if let Some(bytes) = file.max_bytes.filter(|bytes| *bytes < FileSink::LEAST_MAX_BYTES) {
+            let why = format!("must be at least {}", FileSink::LEAST_MAX_BYTES);
+            causes.invalid("spec.file.maxBytes", bytes, why);
+        }
+        if let Some(keep) = file.keep.filter(|keep| *keep > FileSink::MOST_KEPT) {
+            causes.invalid("spec.file.keep", keep, format!("must be no more than {}", FileSink::MOST_KEPT));
         }
     }
     if let Some(topic) = spec.mqtt.as_ref().map(MqttSink::topic)
