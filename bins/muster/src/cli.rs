@@ -217,8 +217,8 @@ pub enum TokenCommand {
     Create {
         /// Name of the token: whom or what it is for
         name: String,
-        /// What it may do: admin everything, editor change objects, viewer read them, robot join the fleet, reporter read
-        /// managed resources and report on them for one adapter
+        /// What it may do: admin everything, editor change objects other than EventSinks, Adapters, ResourceTypes and Robots, viewer
+        /// read them, robot join the fleet, reporter read managed resources and report on them for one adapter
         #[arg(long, value_parser = PossibleValuesParser::new(["admin", "editor", "viewer", "robot", "reporter"]))]
         role: String,
         /// The adapter that a reporter reports for

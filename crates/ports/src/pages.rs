@@ -50,6 +50,8 @@ pub struct Visitor {
     pub may_look: bool,
     /// They may change things.
     pub may_write: bool,
+    /// They may change sinks, robots and other infrastructure too.
+    pub may_administer: bool,
 }
 
 /// Why somebody is not let in.

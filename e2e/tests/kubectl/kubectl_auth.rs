@@ -30,8 +30,12 @@ fn can_i_tells_an_admin_yes() {
 #[test]
 fn can_i_tells_an_editor_what_it_may_change() {
     let kubectl = as_role("can-i-editor", "editor");
-    for ask in ["get tasks", "create tasks", "deletecollection taskkinds"] {
+    for ask in ["get tasks", "create tasks", "deletecollection taskkinds", "get eventsinks", "watch robots"] {
         assert_eq!(kubectl.ok(&format!("auth can-i {ask}")), "yes\n", "{ask}");
+    }
+    for ask in ["create eventsinks", "update adapters", "patch resourcetypes", "delete robots", "'*' '*'"] {
+        let said = kubectl.fails(&format!("auth can-i {ask}"));
+        assert!(said.starts_with("no - ") && said.contains("it takes the role admin"), "{ask}: {said}");
     }
 }
 

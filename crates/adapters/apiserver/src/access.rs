@@ -12,6 +12,7 @@ use muster_types::names::RESOURCES_GROUP;
 use muster_types::task::Subject;
 use serde::{Deserialize, Serialize};
 
+use crate::kinds::has_infrastructure;
 use crate::refusal::Refusal;
 
 /// What a token may do.
@@ -20,7 +21,7 @@ use crate::refusal::Refusal;
 pub enum Role {
     /// Everything, tokens included.
     Admin,
-    /// Read and change objects.
+    /// Read objects, and change those that are no infrastructure.
     Editor,
     /// Read objects.
     Viewer,
@@ -134,7 +135,7 @@ pub fn allows(user: &User, ask: &Ask<'_>) -> bool {
     let reads = matches!(ask.verb, "get" | "list" | "watch");
     match (user.role, &user.bound) {
         (Role::Admin, _) => true,
-        (Role::Editor, _) => ask.group != TOKENS_GROUP,
+        (Role::Editor, _) => ask.group != TOKENS_GROUP && (reads || !has_infrastructure(ask)),
         (Role::Viewer, _) => reads && ask.group != TOKENS_GROUP,
         (Role::Addon, Some(Bound::Attempt(bound))) => bound.allows(ask),
         (Role::Reporter, Some(Bound::Adapter(_))) => reporter_may(ask, reads),
@@ -181,6 +182,7 @@ pub fn authorize(user: &User, ask: &Ask<'_>) -> Result<(), Refusal> {
         return Ok(());
     }
     let Ask { verb, group, resource, .. } = ask;
+    let needed;
     let advice = match user.role {
         Role::Addon => {
             "the token of an attempt opens its own task, its subject, what it reports and what spec.grants of its addon names"
@@ -188,7 +190,13 @@ pub fn authorize(user: &User, ask: &Ask<'_>) -> Result<(), Refusal> {
         Role::Reporter => "the token of a reporter opens managed resources and what its adapter says of them",
         Role::Robot => "the token is for robots to join with; it opens nothing here",
         Role::Cluster => "the roles of the cluster decide",
-        Role::Admin | Role::Editor | Role::Viewer => "ask an admin for a token with another role",
+        Role::Admin | Role::Editor | Role::Viewer => {
+            let suffices = |role: &Role| allows(&User { role: *role, bound: None, ..user.clone() }, ask);
+            let role = [Role::Editor, Role::Admin].into_iter().find(suffices).unwrap_or(Role::Admin);
+            needed =
+                format!("it takes the role {role}; ask an admin to do it, or for a token with that role");
+            &needed
+        }
     };
     Err(Refusal::forbidden(format!(
         "{resource}.{group} is forbidden: user \"{}\" with role {} cannot {verb} resource \"{resource}\"; {advice}",
@@ -305,5 +313,27 @@ mod tests {
     #[test]
     fn an_editor_writes() {
         assert!(may(Role::Editor, "deletecollection", "muster.dev"));
+    }
+
+    #[test]
+    fn an_editor_reads_infrastructure_and_a_refusal_says_who_writes_it() {
+        let user = |role| User { name: "ed".to_owned(), role, bound: None };
+        for resource in ["eventsinks", "adapters", "resourcetypes", "robots", "robots/status", "*"] {
+            for group in ["muster.dev", "*"] {
+                let ask = |verb| Ask { verb, group, resource, ..Ask::default() };
+                assert!(
+                    allows(&user(Role::Editor), &ask("watch")) && allows(&user(Role::Admin), &ask("create"))
+                );
+                for verb in ["create", "update", "patch", "delete", "deletecollection", "*"] {
+                    let refusal = authorize(&user(Role::Editor), &ask(verb)).unwrap_err();
+                    assert!(refusal.to_string().contains("it takes the role admin"), "{refusal}");
+                }
+            }
+        }
+        let named_alike =
+            Ask { verb: "create", group: RESOURCES_GROUP, resource: "robots", ..Ask::default() };
+        assert!(allows(&user(Role::Editor), &named_alike));
+        let refusal = authorize(&user(Role::Viewer), &named_alike).unwrap_err();
+        assert!(refusal.to_string().contains("it takes the role editor"), "{refusal}");
     }
 }

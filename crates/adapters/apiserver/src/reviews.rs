@@ -1,10 +1,10 @@
 //! Questions of a client about itself: `kubectl auth can-i` and `kubectl auth whoami`.
 
 use hyper::HeaderMap;
-use muster_types::names::RESOURCES_GROUP;
+use muster_types::names::{GROUP, RESOURCES_GROUP, VERSION};
 use serde_json::{Value, json};
 
-use crate::access::{ADDON_PARTS, Ask, Bound, BoundAttempt, REPORTER_PART, Role, User, allows};
+use crate::access::{ADDON_PARTS, Ask, Bound, BoundAttempt, REPORTER_PART, Role, User, authorize};
 use crate::api::Api;
 use crate::discovery;
 use crate::negotiate::{media_type, parse_yaml};
@@ -56,7 +56,7 @@ pub fn answer(
 ) -> Option<Result<Value, Refusal>> {
     match (group, plural) {
         ("authorization.k8s.io", "selfsubjectaccessreviews") => Some(access(api, user, body)),
-        ("authorization.k8s.io", "selfsubjectrulesreviews") => Some(Ok(rules(user, body))),
+        ("authorization.k8s.io", "selfsubjectrulesreviews") => Some(Ok(rules(api, user, body))),
         ("authentication.k8s.io", "selfsubjectreviews") => Some(Ok(whoami(user, body))),
         _ => None,
     }
@@ -78,7 +78,11 @@ fn access(api: &Api, user: &User, body: &Value) -> Result<Value, Refusal> {
             name: attribute("name"),
         };
         if discovery::serves(&api.registry, group, resource, subresource) {
-            (allows(user, &ask), format!("role {}", user.role))
+            let decided = authorize(user, &ask);
+            (
+                decided.is_ok(),
+                decided.map_or_else(|refusal| refusal.to_string(), |()| format!("role {}", user.role)),
+            )
         } else {
             (user.role == Role::Admin, "this server does not serve that resource".to_owned())
         }
@@ -111,13 +115,11 @@ fn may_reach(user: &User, verb: &str, path: &str) -> bool {
     }
 }
 
-fn rules(user: &User, body: &Value) -> Value {
+fn rules(api: &Api, user: &User, body: &Value) -> Value {
     let everything = |verbs: &[&str]| json!([{ "verbs": verbs, "apiGroups": ["*"], "resources": ["*"] }]);
     let resources = match (user.role, &user.bound) {
         (Role::Admin, _) => everything(&["*"]),
-        (Role::Editor, _) => {
-            everything(&["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"])
-        }
+        (Role::Editor, _) => rules_of_editor(api, user),
         (Role::Viewer, _) => everything(&["get", "list", "watch"]),
         (Role::Addon, Some(Bound::Attempt(bound))) => rules_of_addon(bound, body),
         (Role::Reporter, Some(Bound::Adapter(_))) => rules_of_reporter(),
@@ -130,6 +132,23 @@ fn rules(user: &User, body: &Value) -> Value {
         "incomplete": false,
     });
     answer
+}
+
+/// What an editor may write is asked of each resource.
+fn rules_of_editor(api: &Api, user: &User) -> Value {
+    const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
+    let served = discovery::resources(&api.registry, GROUP, VERSION).unwrap_or_default();
+    let served = served["resources"].as_array().cloned().unwrap_or_default();
+    let may_write = |resource: &&str| {
+        authorize(user, &Ask { verb: "patch", group: GROUP, resource, ..Ask::default() }).is_ok()
+    };
+    let written: Vec<_> =
+        served.iter().filter_map(|resource| resource["name"].as_str()).filter(may_write).collect();
+    json!([
+        { "verbs": ["get", "list", "watch"], "apiGroups": ["*"], "resources": ["*"] },
+        { "verbs": WRITES, "apiGroups": [GROUP], "resources": written },
+        { "verbs": WRITES, "apiGroups": [RESOURCES_GROUP], "resources": ["*"] },
+    ])
 }
 
 fn rules_of_reporter() -> Value {

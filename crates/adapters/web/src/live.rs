@@ -57,7 +57,11 @@ impl Live {
     }
 
     fn versions(&self, visit: Visit) -> watch::Receiver<Arc<str>> {
-        let role = if visit.may_write() { "writer" } else { "reader" };
+        let role = match (visit.may_administer(), visit.may_write()) {
+            (true, _) => "admin",
+            (false, true) => "writer",
+            (false, false) => "reader",
+        };
         let which = (visit.path.clone(), visit.query.with("", ""), role);
         let mut all = self.0.lock();
         if let Some(known) = all.get(&which).filter(|known| known.has_changed().is_ok()) {

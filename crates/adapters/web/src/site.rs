@@ -88,6 +88,11 @@ impl Visit {
         self.user.may_write
     }
 
+    /// True if whoever looks may change sinks, robots and other infrastructure.
+    pub fn may_administer(&self) -> bool {
+        self.user.may_administer
+    }
+
     /// All tasks; `None` if they are still being read. A page without them is filled by whoever follows it.
     pub async fn tasks(&self) -> Option<RwLockReadGuard<'_, Tasks>> {
         let patience = if self.is_followed { Duration::MAX } else { PATIENCE };

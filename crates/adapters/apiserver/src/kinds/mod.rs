@@ -19,6 +19,7 @@ mod task_kind;
 mod task_template;
 mod task_update;
 
+use muster_types::Resource as _;
 use muster_types::adapter::AdapterSpec;
 use muster_types::addon::AddonSpec;
 use muster_types::application::ApplicationSpec;
@@ -26,6 +27,7 @@ use muster_types::event_sink::EventSinkSpec;
 use muster_types::extension::ExtensionSpec;
 use muster_types::job::JobSpec;
 use muster_types::kube_job::KubeJobSpec;
+use muster_types::names::Names;
 use muster_types::resource_type::ResourceTypeSpec;
 use muster_types::robot::RobotSpec;
 use muster_types::schedule::ScheduleSpec;
@@ -34,7 +36,19 @@ use muster_types::task_group::TaskGroupSpec;
 use muster_types::task_kind::TaskKindSpec;
 use muster_types::task_template::TaskTemplateSpec;
 
+use crate::access::Ask;
 use crate::registry::Registry;
+
+/// The kinds that say where the server writes, what it calls, what it serves and whom it lets in: only admins write them.
+pub const INFRASTRUCTURE: [Names; 4] =
+    [EventSinkSpec::NAMES, AdapterSpec::NAMES, ResourceTypeSpec::NAMES, RobotSpec::NAMES];
+
+/// True if such a kind, or a part of one, is among what is asked for; `*` asks for all.
+pub(crate) fn has_infrastructure(ask: &Ask<'_>) -> bool {
+    let plural = ask.resource.split('/').next().unwrap_or_default();
+    let is_asked = |asked: &str, name: &str| asked == "*" || asked == name;
+    INFRASTRUCTURE.iter().any(|names| is_asked(ask.group, names.group) && is_asked(plural, names.plural))
+}
 
 /// Every kind of the product.
 pub fn registry() -> Registry {

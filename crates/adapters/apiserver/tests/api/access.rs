@@ -5,11 +5,15 @@ use std::sync::Arc;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE};
 use muster_apiserver::access::Role;
 use muster_apiserver::{expired_tokens, kinds};
+use muster_ports::pages::FrontDoor;
 use muster_ports::store::WatchScope;
+use muster_types::names::Scope;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::server::{Answer, Ask, MERGE_PATCH, SOON, Server, TABLE, path, task};
+use crate::server::{
+    APPLY_PATCH, Answer, Ask, MERGE_PATCH, SOON, Server, TABLE, path, path_everywhere, task,
+};
 
 const VERBS: [&str; 8] = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
 
@@ -63,6 +67,78 @@ async fn each_role_may_do_its_verbs_and_says_so_when_asked() {
                 assert_eq!(server.revision(), before, "{verb}");
             }
         }
+    }
+}
+
+/// The rules that a user is shown of itself.
+async fn rules_of(server: &Server, secret: &str) -> Value {
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+    let question = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": "default"},
+    });
+    let answer = server.send(Ask::new("POST", path).json(&question).token(secret)).await.good();
+    answer["status"]["resourceRules"].clone()
+}
+
+#[tokio::test]
+async fn infrastructure_is_written_by_admins_alone_and_whoever_is_asked_says_so() {
+    let server = Server::start().await;
+    let editor = server.token("ed", Role::Editor).await;
+    let before = server.revision();
+    for names in kinds::INFRASTRUCTURE {
+        let plural = names.plural;
+        let all = if names.scope == Scope::Namespaced { path(plural) } else { path_everywhere(plural) };
+        let one = format!("{all}/a");
+        server.send(Ask::new("GET", &all).token(&editor)).await.good();
+        for (verb, ask) in [
+            ("create", Ask::new("POST", &all).json(&json!({}))),
+            ("update", Ask::new("PUT", &one).json(&json!({}))),
+            ("patch", Ask::new("PATCH", &one).json(&json!({})).header(CONTENT_TYPE, MERGE_PATCH)),
+            ("patch", Ask::new("PATCH", &one).body("{}").header(CONTENT_TYPE, APPLY_PATCH)),
+            ("delete", Ask::new("DELETE", &one)),
+            ("deletecollection", Ask::new("DELETE", &all)),
+        ] {
+            let message = server.send(ask.token(&editor)).await.refused(403);
+            assert!(message.contains(verb) && message.contains("it takes the role admin"), "{message}");
+            assert!(!may(&server, &editor, verb, plural).await, "{verb} {plural}");
+        }
+        for verb in ["get", "list", "watch"] {
+            assert!(may(&server, &editor, verb, plural).await, "{verb} {plural}");
+        }
+    }
+    assert_eq!(server.revision(), before);
+    assert!(!may(&server, &editor, "create", "*").await);
+    let visitor = |secret: &str| FrontDoor::admit(&*server.api, Some(secret)).unwrap();
+    assert!(visitor(&editor).may_write && !visitor(&editor).may_administer);
+    let admin = server.token("ada", Role::Admin).await;
+    assert!(visitor(&admin).may_administer);
+}
+
+#[tokio::test]
+async fn roles_of_a_cluster_allow_what_the_role_editor_allows() {
+    let server = Server::start().await;
+    let editor = server.token("ed", Role::Editor).await;
+    let shown = rules_of(&server, &editor).await;
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../deploy/server/user-roles.yaml");
+    let text = std::fs::read_to_string(file).expect("the roles are delivered");
+    let delivered = |role: &str| -> Value {
+        let of_role = |part: &&str| part.contains(&format!("name: {role}\n"));
+        serde_saphyr::from_str(text.split("\n---\n").find(of_role).expect("there is such a role")).unwrap()
+    };
+    let edit = delivered("muster-edit");
+    for (delivered, shown) in [(&edit["rules"][0], &shown[1]), (&edit["rules"][1], &shown[2])] {
+        for part in ["apiGroups", "resources", "verbs"] {
+            let sorted = |rule: &Value| {
+                let texts =
+                    rule[part].as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned());
+                texts.collect::<std::collections::BTreeSet<_>>()
+            };
+            assert_eq!(sorted(delivered), sorted(shown), "{part}");
+        }
+    }
+    let admin = delivered("muster-admin")["rules"][0]["resources"].to_string();
+    for names in kinds::INFRASTRUCTURE {
+        assert!(admin.contains(&format!("\"{}\"", names.plural)), "{admin}");
     }
 }
 
@@ -201,10 +277,7 @@ async fn who_asks_is_told_who_they_are() {
     let question = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
     let answer = server.send(Ask::new("POST", path).json(&question).token(&secret)).await.good();
     assert_eq!(answer["status"]["userInfo"]["username"], "ada");
-    let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
-    let question = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": "default"}});
-    let answer = server.send(Ask::new("POST", path).json(&question).token(&secret)).await.good();
-    assert_eq!(answer["status"]["resourceRules"][0]["verbs"], json!(["get", "list", "watch"]));
+    assert_eq!(rules_of(&server, &secret).await[0]["verbs"], json!(["get", "list", "watch"]));
 }
 
 fn refused(answer: &Answer) -> bool {

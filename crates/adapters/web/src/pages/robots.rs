@@ -24,14 +24,14 @@ pub fn page(visit: &Visit) -> Page {
         @if robots.is_empty() {
             (nothing("No robot has joined.", "A robot joins over MQTT with a token that was made for it."))
         } @else {
-            div.grid { @for robot in &robots { (card(robot, visit.may_write())) } }
+            div.grid { @for robot in &robots { (card(robot, visit.may_administer())) } }
             @if snapshot.len() > robots.len() { p.none { "The first " (robots.len()) " of " (snapshot.len()) "." } }
         }
     };
     Page { title: "Robots".to_owned(), fixed: html! {}, live, below: html! {} }
 }
 
-fn card(robot: &Robot, may_write: bool) -> Markup {
+fn card(robot: &Robot, may_administer: bool) -> Markup {
     let (meta, spec, status) = (&robot.metadata, &robot.spec, &robot.status);
     let path = format!("{}/{}", meta.namespace, meta.name);
     html! {
@@ -43,7 +43,7 @@ fn card(robot: &Robot, may_write: bool) -> Markup {
             }
             @if !status.message.is_empty() { p.none { (status.message) } }
             p.labels { @for (key, value) in &spec.labels { code { (key) "=" (value) } " " } }
-            @if may_write {
+            @if may_administer {
                 @if status.phase() == Phase::Pending { (act("approve", "Let in", "robots", &path, "/ui/robots")) }
                 @if spec.unschedulable { (act("undrain", "Take back", "robots", &path, "/ui/robots")) }
                 @else { (act("drain", "Drain", "robots", &path, "/ui/robots")) }

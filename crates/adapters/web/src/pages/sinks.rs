@@ -20,14 +20,14 @@ pub fn page(visit: &Visit) -> Page {
         } @else {
             table {
                 thead { tr { th { "Sink" } th { "Sort" } th { "How it stands" } th.number { "To tell" } th { "Lag" } th { "Last confirmed" } th.number { "Confirmed" } th.number { "Dead letters" } th { "Last error" } th {} } }
-                tbody { @for sink in &sinks { (row(sink, visit.may_write())) } }
+                tbody { @for sink in &sinks { (row(sink, visit.may_administer())) } }
             }
         }
     };
     Page { title: "Sinks".to_owned(), fixed: html! {}, live, below: html! {} }
 }
 
-fn row(sink: &EventSink, may_write: bool) -> Markup {
+fn row(sink: &EventSink, may_administer: bool) -> Markup {
     let status = &sink.status;
     let path = format!("{}/{}", sink.metadata.namespace, sink.metadata.name);
     let path = path.trim_start_matches('/').to_owned();
@@ -44,7 +44,7 @@ fn row(sink: &EventSink, may_write: bool) -> Markup {
             td.number { (status.dead_lettered) }
             td { @if let Some(trouble) = trouble { (trouble.message) } }
             td {
-                @if may_write {
+                @if may_administer {
                     @if sink.spec.suspend { (act("resume", "Resume", "eventsinks", &path, "/ui/sinks")) }
                     @else { (act("pause", "Pause", "eventsinks", &path, "/ui/sinks")) }
                 }
