@@ -69,8 +69,33 @@ impl Place {
 fn open_beneath(folder: BorrowedFd<'_>, part: &str, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     match rustix::fs::openat2(folder, part, flags, mode, resolve) {
-        // Kernels before 5.6, and containers whose system calls are filtered by an older list. One plain name leads nowhere else.
-        Err(Errno::NOSYS | Errno::PERM) => rustix::fs::openat(folder, part, flags | OFlags::NOFOLLOW, mode),
+        // Kernels before 5.6, and containers whose system calls are filtered by an older list.
+        Err(Errno::NOSYS | Errno::PERM) => open_name(folder, part, flags, mode),
         opened => opened,
+    }
+}
+
+/// Opens one plain name, which leads nowhere else as long as it is no link.
+fn open_name(folder: BorrowedFd<'_>, name: &str, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    rustix::fs::openat(folder, name, flags | OFlags::NOFOLLOW, mode)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_kernel_without_openat2_follows_no_link_either() {
+        let temp = tempfile::tempdir().unwrap();
+        symlink("..", temp.path().join("up")).unwrap();
+        symlink("made", temp.path().join("dangling")).unwrap();
+        let folder = rustix::fs::open(temp.path(), FOLDER, Mode::empty()).unwrap();
+        let open = |name, flags| open_name(folder.as_fd(), name, flags, Mode::RUSR | Mode::WUSR);
+        let file = OFlags::RDWR | OFlags::CREATE;
+        assert!(open("up", FOLDER).is_err() && open("dangling", file).is_err());
+        assert!(!temp.path().join("made").exists());
+        assert!(open("plain", file).is_ok() && temp.path().join("plain").is_file());
     }
 }
