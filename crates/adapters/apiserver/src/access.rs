@@ -330,6 +330,8 @@ mod tests {
                 }
             }
         }
+        let everything = Ask { verb: "*", resource: "*", ..Ask::default() };
+        assert!(!allows(&user(Role::Editor), &everything) && allows(&user(Role::Admin), &everything));
         let named_alike =
             Ask { verb: "create", group: RESOURCES_GROUP, resource: "robots", ..Ask::default() };
         assert!(allows(&user(Role::Editor), &named_alike));

@@ -43,11 +43,13 @@ use crate::registry::Registry;
 pub const INFRASTRUCTURE: [Names; 4] =
     [EventSinkSpec::NAMES, AdapterSpec::NAMES, ResourceTypeSpec::NAMES, RobotSpec::NAMES];
 
-/// True if such a kind, or a part of one, is among what is asked for; `*` asks for all.
+/// True if such a kind, or a part of one, is among what is asked for; `*` asks for all, and kubectl asks for all of that with no group.
 pub(crate) fn has_infrastructure(ask: &Ask<'_>) -> bool {
     let plural = ask.resource.split('/').next().unwrap_or_default();
     let is_asked = |asked: &str, name: &str| asked == "*" || asked == name;
-    INFRASTRUCTURE.iter().any(|names| is_asked(ask.group, names.group) && is_asked(plural, names.plural))
+    let is_everything = plural == "*" && ask.group.is_empty();
+    let is_meant = |names: &Names| is_asked(ask.group, names.group) && is_asked(plural, names.plural);
+    is_everything || INFRASTRUCTURE.iter().any(is_meant)
 }
 
 /// Every kind of the product.
