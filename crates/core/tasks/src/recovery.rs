@@ -20,6 +20,10 @@ const USUAL_MAX_DELAY: i64 = 3600;
 /// Times that are remembered, where an interval is counted over. A policy allows one less.
 const MOST_TIMES: usize = 10;
 
+/// Seconds that may lie between two restarts whatever the policy says: the usual shortest time, and the rest of a second in which a
+/// pause ends.
+const BETWEEN_RESTARTS: i64 = 2;
+
 /// What the policies say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovery {
@@ -51,13 +55,13 @@ fn restarted(policy: &Restart, count: &mut RecoveryCount, now: i64) -> Option<i6
     count.failures = count.failures.saturating_add(1);
     remember(&mut count.failed_at, policy.interval, now);
     let allowed = allowed(policy.attempts, policy.interval);
-    if within(count.failures, &count.failed_at, policy.interval, now) <= allowed {
+    // An interval that is over before as many restarts can have been would allow them for ever.
+    let quickest = i64::from(allowed).saturating_mul(delay.saturating_add(BETWEEN_RESTARTS));
+    let interval = policy.interval.map(|interval| interval.seconds_rounded_up().max(quickest));
+    if within(count.failures, &count.failed_at, interval, now) <= allowed {
         return Some(delay);
     }
-    let interval = policy
-        .interval
-        .filter(|_| policy.mode == RestartMode::Delay && allowed > 0)
-        .map(Duration::seconds_rounded_up)?;
+    let interval = interval.filter(|_| policy.mode == RestartMode::Delay && allowed > 0)?;
     // So many must have left the interval that this one is allowed again.
     let first = count.failed_at.len().checked_sub(1 + allowed as usize)?;
     let leaves = count.failed_at.get(first)?.as_second().saturating_add(interval);
@@ -65,7 +69,8 @@ fn restarted(policy: &Restart, count: &mut RecoveryCount, now: i64) -> Option<i6
 }
 
 fn rescheduled(policy: &Reschedule, count: &mut RecoveryCount, now: i64) -> Recovery {
-    let before = within(count.reschedules, &count.rescheduled_at, policy.interval, now);
+    let interval = policy.interval.map(Duration::seconds_rounded_up);
+    let before = within(count.reschedules, &count.rescheduled_at, interval, now);
     if !policy.unlimited && before >= allowed(policy.attempts, policy.interval) {
         return Recovery::GiveUp;
     }
@@ -95,9 +100,9 @@ fn allowed(asked: u32, interval: Option<Duration>) -> u32 {
 }
 
 /// How often something happened within an interval before now.
-fn within(total: u32, times: &[Timestamp], interval: Option<Duration>, now: i64) -> u32 {
+fn within(total: u32, times: &[Timestamp], interval: Option<i64>, now: i64) -> u32 {
     let Some(interval) = interval else { return total };
-    let since = now.saturating_sub(interval.seconds_rounded_up());
+    let since = now.saturating_sub(interval);
     u32::try_from(times.iter().filter(|time| time.as_second() > since).count()).unwrap_or(u32::MAX)
 }
 
@@ -136,6 +141,18 @@ mod tests {
         let (again, over) = (Recovery::After(5), Recovery::GiveUp);
         assert_eq!(says(&spec, &[10, 20, 30]), [again, again, over]);
         assert_eq!(says(&spec, &[10, 20, 111]), [again, again, again], "the first has left the interval");
+    }
+
+    #[test]
+    fn an_interval_that_is_shorter_than_the_restarts_it_allows_is_reached_all_the_same() {
+        let short = |attempts: u32, interval: &str| {
+            let restart = serde_json::json!({"attempts": attempts, "interval": interval, "delay": "500ms"});
+            serde_json::json!({"restart": restart})
+        };
+        let (again, over) = (Recovery::After(1), Recovery::GiveUp);
+        assert_eq!(says(&short(2, "1.9s"), &[54, 56, 58]), [again, again, over]);
+        assert_eq!(says(&short(3, "3500ms"), &[54, 56, 58, 60]), [again, again, again, over]);
+        assert_eq!(says(&short(2, "1.9s"), &[54, 60, 66]), [again; 3], "they are far enough apart");
     }
 
     #[test]
