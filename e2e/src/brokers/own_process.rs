@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 /// Kills a process once nobody holds the other end of the standard input.
 const GUARD: &str = r#"read -r _; kill -9 "$1" 2>/dev/null"#;
 
@@ -42,9 +44,14 @@ impl OwnProcess {
         self.child.id()
     }
 
-    /// Ends it at once.
+    /// Ends it at once, and its children, which would answer for a moment before they notice that they are alone.
     pub fn kill(&mut self) {
+        let children = children_of(self.child.id());
         end(&mut self.child);
+        for child in children {
+            // One that ended with it is gone already.
+            drop(kill_process(child, Signal::KILL));
+        }
         end(&mut self.guard);
     }
 
@@ -63,6 +70,11 @@ impl Drop for OwnProcess {
 
 fn spawn(command: &mut Command) -> Child {
     command.spawn().expect("a program of the tests can be started")
+}
+
+fn children_of(process: u32) -> Vec<Pid> {
+    let listed = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
+    listed.split_whitespace().filter_map(|id| Pid::from_raw(id.parse().ok()?)).collect()
 }
 
 fn watch_over(process: &Child) -> Child {
