@@ -277,7 +277,7 @@ fn time_in_which_a_job_is_suspended_does_not_count_for_its_deadline() {
          now 510
          look
          > make b
-         > look again at 561",
+         > look again at 562",
     );
 }
 
