@@ -50,7 +50,7 @@ impl OwnProcess {
         end(&mut self.child);
         for child in children {
             // One that ended with it is gone already.
-            drop(kill_process(child, Signal::KILL));
+            kill_process(child, Signal::KILL).ok();
         }
         end(&mut self.guard);
     }
