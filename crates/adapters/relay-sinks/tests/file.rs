@@ -1,6 +1,8 @@
 //! A file as a sink: what is confirmed is in it, also after a crash and when it is put aside, and nothing outside of its directory
 //! is touched.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, also in what tests share")]
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
