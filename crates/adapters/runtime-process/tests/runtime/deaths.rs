@@ -66,6 +66,17 @@ async fn a_killed_shepherd_loses_its_attempts_and_leaves_no_process() {
 }
 
 #[tokio::test]
+async fn the_end_is_waited_for_also_after_somebody_gave_up_waiting() {
+    let temp = tempdir().expect("a test needs it");
+    let mut yard = Yard::new(temp.path());
+    let processes = fill(&mut yard, 2).await;
+    let impatient = tokio::time::timeout(Duration::ZERO, yard.runtime.end()).await;
+    assert!(impatient.is_err(), "processes do not end at once");
+    yard.runtime.end().await;
+    processes.iter().for_each(Watched::assert_has_ended);
+}
+
+#[tokio::test]
 async fn a_killed_warden_loses_the_attempts_and_leaves_no_process() {
     let temp = tempdir().expect("a test needs it");
     let mut yard = Yard::new(temp.path());
