@@ -106,8 +106,8 @@ struct RunningTasks {
 }
 
 impl RunningTasks {
-    /// Nothing is started any more, processes end, and all that is known of them is committed. The end of processes is waited for
-    /// however long it takes: somebody else may begin after that.
+    /// Nothing is started any more, processes end, and all that is known of them is committed. The end of processes has no
+    /// time limit: the next leader may start the same tasks after it.
     async fn leave(&self) {
         let mut is_known = timeout(LEAVING, self.engine.leave(false)).await.is_ok();
         self.processes.end().await;

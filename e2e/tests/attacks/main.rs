@@ -1,4 +1,4 @@
-//! Attacks on the real server, one file per subject: what one user does reaches nobody else.
+//! Attacks on the real server, one file per subject: no user harms another one or the server.
 
 #[cfg(test)]
 mod sink_files;

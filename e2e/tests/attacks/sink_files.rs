@@ -20,7 +20,7 @@ const TASKS: &str = "/apis/muster.dev/v1alpha1/namespaces/default/tasks";
 const LONG: Duration = Duration::from_mins(2);
 const PRECIOUS: &str = "nobody may change this";
 
-/// A server that tells a file in `sinks` of everything, and a file beside the store that nobody may change.
+/// A server with a sink that writes to `sinks`, and a file beside the store that must stay as it is.
 struct Scene {
     server: Server,
     tasks: usize,

@@ -88,7 +88,7 @@ impl Visit {
         self.user.may_write
     }
 
-    /// True if whoever looks may change sinks, robots and other infrastructure.
+    /// True if the visitor may change sinks, robots and other infrastructure.
     pub fn may_administer(&self) -> bool {
         self.user.may_administer
     }
