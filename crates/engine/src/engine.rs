@@ -113,7 +113,7 @@ pub struct Engine {
     readiness: Readiness,
     due: Due,
     pace: Pace,
-    /// Attempts that were handed over ahead of a free slot, and when; those that are not any more are passed over.
+    /// Attempts that were handed over ahead of a free slot, and when they were committed; those that are not any more are passed over.
     prefetched: VecDeque<(Millis, u128)>,
     /// The server is about to stop.
     leaves: bool,
@@ -571,7 +571,7 @@ impl Engine {
             match action {
                 Action::Start(launch) => launches.push((edit.turn, *launch)),
                 Action::Prefetch(launch) => {
-                    self.prefetched.push_back((now, brief.view.uid));
+                    self.prefetched.push_back((self.now(), brief.view.uid));
                     launches.push((edit.turn, *launch));
                 }
                 // What an attempt left is kept since before the task could vanish.

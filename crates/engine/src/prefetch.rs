@@ -22,6 +22,9 @@ const REST: f64 = 5.0;
 const MOST: f64 = 32.0;
 const MORE: f64 = 0.05;
 
+/// Longest time from one end to the next that is one of many, in milliseconds: longer ones say that there was nothing to do.
+const LONGEST_GAP: i64 = 64;
+
 /// Follows how long attempts take.
 #[derive(Debug)]
 pub struct Pace {
@@ -29,6 +32,10 @@ pub struct Pace {
     begun: BTreeMap<Handle, (Millis, bool)>,
     /// Average time of a process, in milliseconds.
     average: Option<f64>,
+    /// When a process ended last.
+    last_end: Option<Millis>,
+    /// Average time from one end of a process to the next, in milliseconds.
+    gap: Option<f64>,
     /// Most attempts that wait for one slot, as things are.
     most: f64,
     /// Attempts waited for too long: none is handed over before one has ended.
@@ -37,7 +44,7 @@ pub struct Pace {
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { begun: BTreeMap::new(), average: None, most: MOST, is_slow: false }
+        Self { begun: BTreeMap::new(), average: None, last_end: None, gap: None, most: MOST, is_slow: false }
     }
 }
 
@@ -55,8 +62,11 @@ impl Pace {
             Observation::Ended(_) => {
                 let Some((begun, true)) = self.begun.remove(&fact.handle) else { return };
                 let took = (fact.at.0 - begun.0).max(0) as f64;
-                let average = self.average.unwrap_or(took);
-                self.average = Some(average + WEIGHT * (took - average));
+                self.average = Some(fold_average(self.average, took));
+                let gap = self.last_end.replace(fact.at).map(|last| fact.at.0.saturating_sub(last.0).max(0));
+                if let Some(gap) = gap.filter(|gap| *gap <= LONGEST_GAP) {
+                    self.gap = Some(fold_average(self.gap, gap as f64));
+                }
                 self.most = (self.most + MORE).min(MOST);
                 self.is_slow = false;
             }
@@ -76,8 +86,9 @@ impl Pace {
         self.is_slow = true;
     }
 
-    /// How many may wait at a runtime with this many slots. Slots whose attempt has run for longer than a round trip do not count:
-    /// nobody knows when they are free.
+    /// How many may wait at a runtime with this many slots: no more than end within a round trip, however short they are, or the last
+    /// would wait for too long where the machine has other work. Slots whose attempt has run for longer than a round trip do not
+    /// count: when they are free is not known.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small and not negative")]
     #[allow(clippy::cast_precision_loss, reason = "milliseconds of a round trip")]
     pub fn prefetch(&self, slots: u32, now: Millis) -> u32 {
@@ -87,7 +98,8 @@ impl Pace {
         let long = long.count();
         let turning = slots.saturating_sub(u32::try_from(long).unwrap_or(u32::MAX));
         let each = (ROUND_TRIP as f64 / average.max(1.0)).min(self.most);
-        (f64::from(turning) * each) as u32
+        let end = self.gap.map_or(f64::MAX, |gap| ROUND_TRIP as f64 / gap);
+        (f64::from(turning) * each).min(end) as u32
     }
 
     /// How long a runtime with these slots does without news while so many attempts wait at it. What happens meanwhile is
@@ -101,6 +113,12 @@ impl Pace {
     }
 }
 
+/// An average with one more value.
+fn fold_average(average: Option<f64>, value: f64) -> f64 {
+    let average = average.unwrap_or(value);
+    average + WEIGHT * (value - average)
+}
+
 #[cfg(test)]
 mod tests {
     use muster_ports::runtime::{Cause, Ending};
@@ -110,10 +128,15 @@ mod tests {
     const LATER: Millis = Millis(1_000_000);
 
     fn pace(took: i64) -> Pace {
+        pace_of(took, 4)
+    }
+
+    /// So many side by side, the last of which end at [`LATER`].
+    fn pace_of(took: i64, wide: i64) -> Pace {
         let mut pace = Pace::default();
-        for number in 0..50 {
+        for number in 0..64 {
             let handle = Handle { task: "t".into(), attempt: number };
-            let start = i64::from(number) * 10_000;
+            let start = LATER.0 - (64 - i64::from(number)).div_euclid(wide) * took;
             pace.observe(
                 &Fact { handle: handle.clone(), at: Millis(start), what: Observation::Started },
                 true,
@@ -130,6 +153,19 @@ mod tests {
         assert_eq!(pace(1).prefetch(2, LATER), 64);
         assert_eq!(pace(0).prefetch(2, LATER), 64);
         assert_eq!(pace(5).prefetch(2, LATER), 12);
+    }
+
+    #[test]
+    fn no_more_are_prefetched_than_end_within_a_round_trip() {
+        assert_eq!(
+            pace_of(4, 1).prefetch(2, LATER),
+            8,
+            "two slots turn no faster than one: the machine has other work"
+        );
+        let mut pace = pace_of(4, 1);
+        pace.last_end = Some(Millis(0));
+        end_one(&mut pace);
+        assert_eq!(pace.prefetch(2, LATER), 8, "a pause says nothing about the pace");
     }
 
     #[test]
