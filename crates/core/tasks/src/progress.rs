@@ -10,6 +10,7 @@ use muster_types::task_status::{
 };
 use muster_types::{MilliTimestamp, Millis, State, Task, TaskStatus, Timestamp};
 
+use crate::absent::awaited_since;
 use crate::brief::has_attempt;
 use crate::lifecycle::{Event, Refused, transition};
 use crate::plan::{Hold, Lent, TaskRef};
@@ -395,8 +396,12 @@ pub fn write_hold(task: &mut Task, hold: &Hold, now: Millis) -> Result<(), Refus
         State::QuotaBlocked => (Event::Block, RecordKind::QuotaBlocked),
         _ => (Event::Hold, RecordKind::Postponed),
     };
+    // The record of a wait for something that does not exist says when that wait began.
+    let has_begun = matches!(hold, Hold::Absent { absent, .. } if awaited_since(task, absent).is_some());
     change_state(task, event, now)?;
-    add_record(&mut task.status.events, kind, hold.reason(), now.to_timestamp());
+    if !has_begun {
+        add_record(&mut task.status.events, kind, hold.reason(), now.to_timestamp());
+    }
     task.status.waiting_for = Some(hold.waiting_for());
     if !matches!(hold, Hold::Rest { .. }) {
         // Its rest is over, or another look at the task would take it for one that rests and has not been refused.
