@@ -1,6 +1,7 @@
 //! One of several servers of a store: does the work of a singleton role while it holds the role's lease, and hands over when it
 //! does not, or when it is told to stop.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -138,12 +139,19 @@ async fn serve(mut term: Term, role: Singleton, work: &Work) -> Left {
             return Left { why: "it cannot", term: Some(term), pauses: true };
         }
     };
-    let (why, mine, pauses) = tokio::select! {
+    let (why, mut mine, pauses) = tokio::select! {
         why = term.hold() => (why, false, false),
         () = working.ended() => ("a part of it ended", true, true),
         () = work.shutdown.requested() => ("it was told to stop", true, false),
     };
-    // Nothing that was begun goes on when somebody else may begin.
-    working.stop(mine).await;
+    // Nothing that was begun goes on when somebody else may begin. Processes have time to end: until then the lease is renewed.
+    let mut stopping = pin!(working.stop(mine));
+    if mine {
+        tokio::select! {
+            () = &mut stopping => return Left { why, term: Some(term), pauses },
+            _ = term.hold() => mine = false,
+        }
+    }
+    stopping.await;
     Left { why, term: mine.then_some(term), pauses }
 }

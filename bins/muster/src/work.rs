@@ -103,14 +103,16 @@ struct RunningTasks {
     processes: Arc<ProcessRuntime>,
     hands: Arc<Hands>,
     engine: Explainer,
+    /// The longest time that processes have to end.
+    stop_timeout: Duration,
 }
 
 impl RunningTasks {
-    /// Nothing is started any more, processes end, and all that is known of them is committed. The end of processes has no
-    /// time limit: the next leader may start the same tasks after it.
+    /// Nothing is started any more, processes are asked to end and killed after their grace, and all that is known of them is
+    /// committed. That they are gone is waited for without a limit: the next leader may start the same tasks after it.
     async fn leave(&self) {
         let mut is_known = timeout(LEAVING, self.engine.leave(false)).await.is_ok();
-        self.processes.end().await;
+        self.processes.stop_with_server(self.stop_timeout).await;
         is_known &= timeout(LEAVING, self.engine.leave(true)).await.is_ok();
         if !is_known {
             tracing::warn!("not all that has ended could be written down; it is tried again");
@@ -126,8 +128,8 @@ impl Working {
         }
     }
 
-    /// Stops the loops and ends this server's processes; the next leader tries their tasks again. What has ended by itself is
-    /// committed first if this server may still write (`in_time`).
+    /// Stops the loops and ends this server's processes; the next leader tries their tasks again. If this server may still write
+    /// (`in_time`), processes have time to end, and how they ended is committed first.
     pub async fn stop(mut self, in_time: bool) {
         if let Some(running) = &self.running {
             running.hands.let_go();
@@ -295,7 +297,19 @@ impl Work {
         let engine = Engine::new(settings, outside.clone(), keeper.spawn()?)?;
         let (explainer, questions) = Explainer::new();
         self.hands.take(Arc::new(logs), Arc::new(explainer.clone()));
-        Ok(ReadyEngine { engine, outside, facts, questions, explainer, robots, sending, processes, lasts })
+        let stop_timeout = asked.stop_timeout.as_std();
+        Ok(ReadyEngine {
+            engine,
+            outside,
+            facts,
+            questions,
+            explainer,
+            robots,
+            sending,
+            processes,
+            stop_timeout,
+            lasts,
+        })
     }
 }
 
@@ -345,12 +359,24 @@ struct ReadyEngine {
     robots: Option<RobotPart>,
     sending: Sending,
     processes: Arc<ProcessRuntime>,
+    stop_timeout: Duration,
     lasts: Option<watch::Receiver<Duration>>,
 }
 
 impl ReadyEngine {
     fn spawn(self, hands: Arc<Hands>, loops: &mut JoinSet<()>) -> RunningTasks {
-        let Self { engine, outside, facts, questions, explainer, robots, sending, processes, lasts } = self;
+        let Self {
+            engine,
+            outside,
+            facts,
+            questions,
+            explainer,
+            robots,
+            sending,
+            processes,
+            stop_timeout,
+            lasts,
+        } = self;
         if let Some(lasts) = lasts {
             loops.spawn(prolong(processes.clone(), lasts));
         }
@@ -362,7 +388,7 @@ impl ReadyEngine {
             }
             run_engine(engine, outside, facts, questions).await;
         });
-        RunningTasks { sending, processes, hands, engine: explainer }
+        RunningTasks { sending, processes, hands, engine: explainer, stop_timeout }
     }
 }
 

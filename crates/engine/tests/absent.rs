@@ -71,6 +71,68 @@ async fn a_task_that_waits_can_be_canceled_and_is_awaited_after_a_restart() {
 }
 
 #[tokio::test]
+async fn a_wait_that_began_before_a_restart_goes_on() {
+    let mut queue = Queue::with_slots(2);
+    queue.submit(about_x("by-name", 0)).await;
+    let mut by_selection = task("by-selection", 0);
+    "write".clone_into(&mut by_selection.spec.kind);
+    by_selection.spec.container = None;
+    queue.submit(by_selection).await;
+    queue.step().await;
+    queue.declare_subjects().await;
+    queue.undeclare("applications.muster.dev", "x").await;
+    queue.step().await;
+    queue.step().await;
+    assert_eq!(reason(&queue, "by-selection"), "AddonNotSelected");
+    for _ in 0..2 {
+        queue.run_for(25_000, 500).await;
+        queue.restart();
+        queue.step().await;
+    }
+    assert_eq!(queue.state("by-name"), State::Postponed);
+    assert_eq!(queue.state("by-selection"), State::Postponed);
+    queue.run_for(13_000, 500).await;
+    assert_eq!(queue.state("by-name"), State::Failed, "a minute, whoever led meanwhile");
+    assert_eq!(queue.state("by-selection"), State::Failed);
+}
+
+#[tokio::test]
+async fn a_wait_that_ended_while_no_server_ran_is_over_at_the_start_unless_what_was_missing_is_there() {
+    let mut queue = Queue::with_slots(2);
+    queue.submit(about_x("early", 0)).await;
+    queue.step().await;
+    queue.wait_seconds(300);
+    queue.restart();
+    queue.step().await;
+    queue.step().await;
+    assert_eq!(queue.state("early"), State::Failed);
+    queue.submit(about_x("later", 0)).await;
+    queue.step().await;
+    queue.wait_seconds(300);
+    queue.declare_subjects().await;
+    queue.restart();
+    queue.step().await;
+    assert_eq!(queue.state("later"), State::Pending);
+}
+
+#[tokio::test]
+async fn a_task_that_was_postponed_for_another_reason_has_the_whole_time_also_after_a_restart() {
+    let mut queue = Queue::with_slots(2);
+    queue.declare_subjects().await;
+    queue.submit(about_x("first", 9)).await;
+    queue.submit(about_x("second", 0)).await;
+    queue.step().await;
+    assert_eq!((queue.state("second"), reason(&queue, "second").as_str()), (State::Postponed, "Unique"));
+    queue.run_for(300_000, 50).await;
+    queue.undeclare("applications.muster.dev", "x").await;
+    queue.step().await;
+    queue.restart();
+    queue.step().await;
+    queue.run_for(50_000, 500).await;
+    assert_eq!(queue.state("second"), State::Postponed);
+}
+
+#[tokio::test]
 async fn a_task_whose_kind_has_no_addon_waits_for_one_and_fails_without() {
     let mut queue = Queue::with_slots(1);
     queue.declare_subjects().await;

@@ -3,7 +3,8 @@
 
 mod queue;
 
-use muster_ports::runtime::{EXECUTOR_LOST, Observation};
+use muster_ports::clock::Millis;
+use muster_ports::runtime::{Cause, EXECUTOR_LOST, Ending, Observation, SERVER_STOPPED};
 use muster_types::container::Container;
 use muster_types::task::{Policy, Runtime};
 use muster_types::{Duration, State, Task};
@@ -278,4 +279,29 @@ async fn a_deleted_task_whose_pod_still_runs_keeps_its_place_over_a_restart_of_t
     queue.step().await;
     assert!(queue.find("one").is_none());
     assert_eq!(queue.state("other"), State::Pending);
+}
+
+#[tokio::test]
+async fn a_task_whose_server_was_told_to_stop_starts_again_with_the_next_one_and_has_lost_nothing() {
+    let mut queue = Queue::with_slots(1);
+    queue.submit(task("long", 0)).await;
+    queue.step().await;
+    for stops in 1..=5 {
+        queue.report("long", Observation::Started);
+        queue.step().await;
+        queue.leave();
+        let reason = Some(SERVER_STOPPED.to_owned());
+        let ending = Ending { reason, ..Ending::of_leader(143, Cause::Stopped, Millis(0)) };
+        queue.report("long", Observation::Ended(ending));
+        queue.step().await;
+        assert!(queue.has_left(true));
+        let long = queue.get("long");
+        assert_eq!((long.state(), long.status.attempt, long.status.lost), (State::Ready, stops, 0));
+        queue.restart();
+        queue.step().await;
+        assert_eq!(queue.state("long"), State::Pending, "it is tried again");
+    }
+    queue.restart();
+    queue.step().await;
+    assert_eq!(queue.get("long").status.lost, 1, "a server that was killed says nothing");
 }

@@ -222,9 +222,14 @@ impl Attempt {
             cause: self.course.cause(),
             at: self.leader_ended.unwrap_or(wall),
             message: message.or_else(|| self.group.as_ref()?.out_of_memory()),
-            reason: None,
+            reason: self.course.reason().map(str::to_owned),
             files: Vec::new(),
         }
+    }
+
+    /// Whether its leading program has ended and was not waited for.
+    pub(crate) fn leader_has_ended(&self) -> bool {
+        self.programs.first().is_some_and(Program::has_ended)
     }
 
     /// The numbers of its programs that still run.

@@ -9,12 +9,14 @@
 
 use std::time::{Duration, Instant};
 
-use muster_types::attempt::{Cause, ContainerEnding};
+use muster_types::attempt::{Cause, ContainerEnding, SERVER_STOPPED};
 
 /// A grace longer than this is as good as this.
 const FOR_EVER: Duration = Duration::from_hours(100 * 365 * 24);
 /// Why an attempt that may not run unseen was ended.
 const UNSEEN: &str = "the server was away for too long";
+/// What people read of an attempt that ended because the server was stopped.
+pub(crate) const STOPPED_WITH_SERVER: &str = "the server was stopped";
 
 /// How one program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +58,8 @@ struct Member {
 pub(crate) struct Course {
     phase: Phase,
     cause: Cause,
+    /// CamelCase, where the cause does not say it all.
+    reason: Option<&'static str>,
     message: Option<String>,
     members: Vec<Member>,
     kill_timeout: Duration,
@@ -78,6 +82,7 @@ impl Course {
         Self {
             phase: Phase::Running { timeout_at },
             cause: Cause::Itself,
+            reason: None,
             message: None,
             members: Vec::new(),
             kill_timeout,
@@ -125,6 +130,15 @@ impl Course {
     /// Nobody will come back for the attempt: it ends with its own grace.
     pub(crate) fn give_up(&mut self, message: String, now: Instant) -> Option<Order> {
         self.end(Cause::Stopped, Some(message), self.kill_timeout, now)
+    }
+
+    /// The server is stopped: the attempt ends with its own grace, but with no more than `at_most`.
+    pub(crate) fn stop_with_server(&mut self, at_most: Duration, now: Instant) -> Option<Order> {
+        if let Phase::Running { .. } = self.phase {
+            self.reason = Some(SERVER_STOPPED);
+        }
+        let grace = self.kill_timeout.min(at_most);
+        self.end(Cause::Stopped, Some(STOPPED_WITH_SERVER.to_owned()), grace, now)
     }
 
     /// Nobody sees the attempt since then; or somebody does again.
@@ -206,6 +220,10 @@ impl Course {
 
     pub(crate) fn cause(&self) -> Cause {
         self.cause
+    }
+
+    pub(crate) fn reason(&self) -> Option<&'static str> {
+        self.reason
     }
 
     pub(crate) fn take_message(&mut self) -> Option<String> {
@@ -360,6 +378,29 @@ mod tests {
         assert_eq!(course.end(Cause::Stopped, None, Duration::ZERO, late), Some(Order::Kill));
         assert_eq!(course.end(Cause::Stopped, None, Duration::ZERO, late), None);
         assert_eq!(course.cause(), Cause::Timeout);
+    }
+
+    #[test]
+    fn an_attempt_that_ends_with_the_server_has_its_own_grace_up_to_the_servers() {
+        let start = Instant::now();
+        for (at_most, grace) in [(KILL_TIMEOUT * 2, KILL_TIMEOUT), (LEFTOVER, LEFTOVER)] {
+            let mut course = course(start, None, &["main"]);
+            assert_eq!(course.stop_with_server(at_most, start), Some(Order::Ask));
+            assert_eq!(course.deadline(), Some(start + grace));
+            assert_eq!(course.observe_time(start + grace), Some(Order::Kill));
+            assert_eq!((course.cause(), course.reason()), (Cause::Stopped, Some(SERVER_STOPPED)));
+        }
+    }
+
+    #[test]
+    fn an_attempt_that_is_ending_already_has_no_more_time_when_the_server_is_stopped() {
+        let start = Instant::now();
+        let mut course = course(start, Some(1), &["main"]);
+        let late = start + Duration::from_secs(1);
+        assert_eq!(course.observe_time(late), Some(Order::Ask));
+        assert_eq!(course.stop_with_server(LEFTOVER, late), None);
+        assert_eq!(course.deadline(), Some(late + LEFTOVER));
+        assert_eq!((course.cause(), course.reason()), (Cause::Timeout, None));
     }
 
     #[test]

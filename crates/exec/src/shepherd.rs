@@ -248,6 +248,7 @@ impl Shepherd {
                 (Command::Recall(handle), Some(work)) => work.executor.recall(&handle),
                 (Command::Stop { handle, grace }, Some(work)) => work.executor.stop(&handle, grace),
                 (Command::StopAll { grace }, Some(work)) => work.executor.stop_all(grace),
+                (Command::StopWithServer { at_most }, Some(work)) => work.executor.stop_with_server(at_most),
                 (Command::Hears(hears), Some(work)) => work.hear(hears),
                 // Taken out as it was read.
                 (Command::RunUntil(_), _) => {}
@@ -257,6 +258,7 @@ impl Shepherd {
                     | Command::Recall(_)
                     | Command::Stop { .. }
                     | Command::StopAll { .. }
+                    | Command::StopWithServer { .. }
                     | Command::Hears(_),
                     None,
                 ) => return Err(io::Error::other("an order before the settings")),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 pub use muster_types::attempt::{
     Cause, ContainerEnding, DATA_FILE_VARIABLE, EXECUTOR_LOST, Ending, Fact, Handle, IMAGE_ERROR, Launch,
-    LaunchContainer, Limits, Observation, TaskData, UNSCHEDULABLE,
+    LaunchContainer, Limits, Observation, SERVER_STOPPED, TaskData, UNSCHEDULABLE,
 };
 pub use muster_types::pod_launch::{PodContainer, PodLaunch};
 use thiserror::Error;

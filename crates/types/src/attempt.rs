@@ -195,6 +195,8 @@ pub enum Observation {
 
 /// The reason of an attempt whose executor is gone, where nothing more is known.
 pub const EXECUTOR_LOST: &str = "ExecutorLost";
+/// The reason of an attempt that was ended because the server that ran it was told to stop.
+pub const SERVER_STOPPED: &str = "ServerStopped";
 /// The reason of an attempt whose image cannot be had, or has a name that is none.
 pub const IMAGE_ERROR: &str = "ImageError";
 /// The reason of an attempt for which no node has room.

@@ -235,7 +235,8 @@ pub struct Retry {
     #[serde(alias = "true", skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub on: Option<Vec<RetryOn>>,
-    /// How many further attempts there may be because the executor was lost; these do not count towards limit.
+    /// How many further attempts there may be because the executor was lost; these do not count towards limit, and
+    /// those that end because the server is told to stop count towards neither. With 0 there is none in either case.
     /// Default: 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_limit: Option<u32>,

@@ -22,6 +22,9 @@ pub struct QueueArgs {
     /// How long an attempt that is told to end has before it is killed, unless the task says otherwise
     #[arg(long, value_name = "DURATION", default_value = "10s")]
     pub kill_timeout: Duration,
+    /// The longest that running commands have to end when this server is stopped, whatever their kill timeout; then they are killed
+    #[arg(long, value_name = "DURATION", default_value = "10s")]
+    pub stop_timeout: Duration,
     /// How long a task that may preempt others waits before it does
     #[arg(long, value_name = "DURATION", default_value = "1m")]
     pub preempt_delay: Duration,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use muster_exec::{Command, encode};
 use muster_ports::clock::{Clock, SystemClock};
-use muster_ports::runtime::{EXECUTOR_LOST, Fact, Handle, Launch, Observation};
+use muster_ports::runtime::{EXECUTOR_LOST, Fact, Handle, Launch, Observation, SERVER_STOPPED};
 use tokio::net::UnixStream;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedSender;
@@ -41,6 +41,8 @@ struct State {
     orders: Orders,
     /// No more attempts are accepted.
     closing: bool,
+    /// The reason of attempts that are lost.
+    lost_reason: &'static str,
     notices: Vec<String>,
     shepherd: Option<u32>,
 }
@@ -63,6 +65,7 @@ impl Link {
             lost: HashSet::new(),
             orders: Orders::Waiting(Vec::new()),
             closing: false,
+            lost_reason: EXECUTOR_LOST,
             notices: Vec::new(),
             shepherd: None,
         };
@@ -136,10 +139,20 @@ impl Link {
 
     /// Asks for the end of everything and accepts nothing more.
     pub(crate) fn close(&self, grace: Duration) {
+        self.close_with(&Command::StopAll { grace }, EXECUTOR_LOST);
+    }
+
+    /// The same because the server is stopped: each attempt has its own grace, up to `at_most`.
+    pub(crate) fn stop_with_server(&self, at_most: Duration) {
+        self.close_with(&Command::StopWithServer { at_most }, SERVER_STOPPED);
+    }
+
+    fn close_with(&self, command: &Command, lost_reason: &'static str) {
         let mut state = self.lock();
         state.closing = true;
+        state.lost_reason = lost_reason;
         if !state.open.is_empty() || !state.former.is_empty() {
-            state.orders.add(&Command::StopAll { grace }).ok();
+            state.orders.add(command).ok();
         }
         self.write(&mut state);
     }
@@ -200,9 +213,9 @@ impl Link {
     /// Everything the shepherd ran is gone.
     pub(crate) fn report_lost(&self, why: &str) {
         let mut state = self.lock();
+        let reason = state.lost_reason;
         for handle in std::mem::take(&mut state.lost) {
-            state
-                .report(handle, Observation::Lost { reason: EXECUTOR_LOST.into(), message: why.to_string() });
+            state.report(handle, Observation::Lost { reason: reason.into(), message: why.to_string() });
         }
         self.idle.notify_waiters();
     }

@@ -140,6 +140,17 @@ impl ProcessRuntime {
     /// one; attempts that did not end in time are `Lost`.
     pub async fn shutdown(&self, grace: Duration) {
         self.link.close(grace);
+        self.end_within(grace).await;
+    }
+
+    /// The same because the server is told to stop: each attempt has its own grace, but no more than `at_most`. They end with the
+    /// reason [`SERVER_STOPPED`](muster_ports::runtime::SERVER_STOPPED), which says that nobody is to blame.
+    pub async fn stop_with_server(&self, at_most: Duration) {
+        self.link.stop_with_server(at_most);
+        self.end_within(at_most).await;
+    }
+
+    async fn end_within(&self, grace: Duration) {
         let patience = grace.saturating_add(LAST_FACTS);
         if tokio::time::timeout(patience, self.link.until_idle()).await.is_err() {
             tracing::warn!(left = self.link.open().len(), "attempts did not end in time and are killed");

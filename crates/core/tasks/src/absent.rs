@@ -2,12 +2,14 @@
 //!
 //! A list may be applied in any order, so a task that names something unknown waits for it for a while before it fails. Waiting costs
 //! nothing: such a task is in no group's queue, and it is looked at again when what it waits for appears or when its time is over.
-//! A time that has begun goes on, however often the task is written meanwhile.
+//! A time that has begun goes on, however often the task is written meanwhile, and whichever server leads: when it began is said by the
+//! record of the task ([`awaited_since`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use muster_types::{Millis, State};
+use muster_types::task_status::RecordKind;
+use muster_types::{Millis, State, Task};
 
 use crate::board::{Board, Phase};
 use crate::plan::TaskRef;
@@ -108,6 +110,19 @@ impl Absent {
     }
 }
 
+/// When a task began to wait for something, if its status says that it waits for exactly that. The status has seconds; the end of the
+/// second is taken, so that no wait is cut short.
+pub fn awaited_since(task: &Task, absent: &Absent) -> Option<Millis> {
+    let (status, reason) = (&task.status, absent.reason());
+    let waiting = status.waiting_for.as_ref().filter(|waiting| waiting.reason == reason)?;
+    if status.state != Some(State::Postponed) || !waiting.message.starts_with(&absent.message()) {
+        return None;
+    }
+    let record = status.events.iter().rev().find(|record| record.kind == RecordKind::Postponed)?;
+    (record.reason == reason)
+        .then(|| Millis(record.last.as_second().saturating_mul(1000).saturating_add(999)))
+}
+
 /// Tasks that wait for something that does not exist, by uid.
 #[derive(Debug, Default)]
 pub(crate) struct Awaited {
@@ -158,14 +173,15 @@ impl Awaited {
 }
 
 impl Board {
-    /// A task names something that does not exist, as far as can be told before it is selected for; or nothing of that sort.
-    pub fn observe_absent(&mut self, uid: u128, absent: Option<Absent>, now: Millis) {
+    /// A task names something that does not exist, as far as can be told before it is selected for, and waits for it since a time; or
+    /// nothing of that sort. The time counts only if none is known.
+    pub fn observe_absent(&mut self, uid: u128, absent: Option<Absent>, since: Millis) {
         // If it rests or has an attempt, what it lacks matters when it is to start.
         let phase = self.slot_of(uid).and_then(|slot| self.entry(slot)).map(|entry| entry.phase);
         let Some(Phase::Waiting(shown) | Phase::Awaiting(shown)) = phase else { return };
         match absent {
             Some(absent) => {
-                self.set_aside(uid, Arc::new(absent), shown, now);
+                self.set_aside(uid, Arc::new(absent), shown, since);
                 if shown != State::Postponed
                     && let Some(slot) = self.slot_of(uid)
                 {
@@ -177,26 +193,31 @@ impl Board {
         }
     }
 
-    /// Sets a task aside that was chosen and cannot be started without something that does not exist. False if it has waited for that
-    /// long enough.
-    pub fn wait_for(&mut self, uid: u128, absent: &Arc<Absent>, now: Millis) -> bool {
+    /// True if it is known until when a task waits for something.
+    pub fn has_patience_for(&self, uid: u128, absent: &Absent) -> bool {
+        self.awaited.patience.get(&uid).is_some_and(|(known, _)| **known == *absent)
+    }
+
+    /// Sets a task aside that was chosen and cannot be started without something that does not exist, for which it waits since a time;
+    /// that counts only if none is known. False if it has waited for that long enough.
+    pub fn wait_for(&mut self, uid: u128, absent: &Arc<Absent>, since: Millis, now: Millis) -> bool {
         let end = self.awaited.patience.get(&uid).filter(|(known, _)| known == absent).map(|(_, end)| *end);
-        if end.unwrap_or(self.patience_ends(now)) <= now.to_timestamp().as_second() {
+        if end.unwrap_or(self.patience_ends(since)) <= now.to_timestamp().as_second() {
             return false;
         }
-        self.set_aside(uid, absent.clone(), State::Ready, now);
+        self.set_aside(uid, absent.clone(), State::Ready, since);
         true
     }
 
-    fn set_aside(&mut self, uid: u128, absent: Arc<Absent>, shown: State, now: Millis) {
+    fn set_aside(&mut self, uid: u128, absent: Arc<Absent>, shown: State, since: Millis) {
         let Some(slot) = self.slot_of(uid) else { return };
-        self.awaited.add(uid, absent, self.patience_ends(now));
+        self.awaited.add(uid, absent, self.patience_ends(since));
         self.move_to(slot, Phase::Awaiting(shown));
     }
 
-    /// The second at which a wait that begins now is over.
-    fn patience_ends(&self, now: Millis) -> i64 {
-        now.next_second().saturating_add(self.settings.absent_wait)
+    /// The second at which a wait is over that begins at a time.
+    fn patience_ends(&self, since: Millis) -> i64 {
+        since.next_second().saturating_add(self.settings.absent_wait)
     }
 
     fn go_on(&mut self, uid: u128) {

@@ -3,13 +3,14 @@
 //! Every change of state goes through [`crate::lifecycle::transition`]. News of an older attempt, or of a task that has ended,
 //! changes nothing and says so.
 
-use muster_types::attempt::{Cause, ContainerEnding, Ending, Handle, IMAGE_ERROR};
+use muster_types::attempt::{Cause, ContainerEnding, Ending, Handle, IMAGE_ERROR, SERVER_STOPPED};
 use muster_types::task::RetryOn;
 use muster_types::task_status::{
     Attachment, Attempt, FIRST_ATTEMPT, QuotaRefusals, RecordKind, Stopping, WaitingFor,
 };
 use muster_types::{MilliTimestamp, Millis, State, Task, TaskStatus, Timestamp};
 
+use crate::absent::awaited_since;
 use crate::brief::has_attempt;
 use crate::lifecycle::{Event, Refused, transition};
 use crate::plan::{Hold, Lent, TaskRef};
@@ -179,6 +180,9 @@ pub fn observe_ended(
     if let Some(why) = task.status.stopping {
         return leave(task, handle, why, settings, now);
     }
+    if ending.cause == Cause::Stopped && ending.reason.as_deref() == Some(SERVER_STOPPED) {
+        return Ok(stopped_with_server(task, settings, now)?);
+    }
     let failed =
         ending.containers.iter().find(|container| container.exit_code != 0 && !container.killed_as_leftover);
     let failure = match (ending.cause, failed) {
@@ -343,6 +347,9 @@ pub fn observe_lost(
     if let Some(why) = task.status.stopping {
         return leave(task, handle, why, settings, now);
     }
+    if reason == SERVER_STOPPED {
+        return Ok(stopped_with_server(task, settings, now)?);
+    }
     fail(task, Failure::ExecutorLost, message, settings, now)?;
     if ran && reason == ROBOT_LOST && !state_of(task).is_terminal() {
         await_original(task, handle);
@@ -395,8 +402,12 @@ pub fn write_hold(task: &mut Task, hold: &Hold, now: Millis) -> Result<(), Refus
         State::QuotaBlocked => (Event::Block, RecordKind::QuotaBlocked),
         _ => (Event::Hold, RecordKind::Postponed),
     };
+    // The record of a wait for something that does not exist says when that wait began.
+    let has_begun = matches!(hold, Hold::Absent { absent, .. } if awaited_since(task, absent).is_some());
     change_state(task, event, now)?;
-    add_record(&mut task.status.events, kind, hold.reason(), now.to_timestamp());
+    if !has_begun {
+        add_record(&mut task.status.events, kind, hold.reason(), now.to_timestamp());
+    }
     task.status.waiting_for = Some(hold.waiting_for());
     if !matches!(hold, Hold::Rest { .. }) {
         // Its rest is over, or another look at the task would take it for one that rests and has not been refused.
@@ -475,6 +486,31 @@ fn preempted(task: &mut Task, handle: &Handle, rest: i64, now: Millis) -> Result
     Ok(back_to_queue(task, "Preempted", millis(rest), now)?)
 }
 
+/// The server was told to stop and ended the attempt. That says nothing about the task and uses up no limit. A task that may not be
+/// tried again after its executor was lost is not tried again here either: it ran, and may not run twice.
+fn stopped_with_server(task: &mut Task, settings: &Settings, now: Millis) -> Result<(), Refused> {
+    const WORDS: &str = "the server was stopped";
+    if !survives_loss(task) {
+        return fail(task, Failure::ExecutorLost, WORDS, settings, now);
+    }
+    add_record(&mut task.status.events, RecordKind::PodFailed, WORDS, now.to_timestamp());
+    back_to_queue(task, WORDS, 0, now)
+}
+
+/// True if the policy of a task allows any attempt after one that was lost.
+fn survives_loss(task: &Task) -> bool {
+    match task.spec.reschedule {
+        Some(policy) => policy.unlimited || policy.attempts > 0,
+        None if counts_lost(task) => task.spec.retry.limit() > 0,
+        None => task.spec.retry.lost_limit() > 0,
+    }
+}
+
+/// True if `retry.on` names losses: then `retry.limit` is over all of them.
+fn counts_lost(task: &Task) -> bool {
+    task.spec.retry.on.as_deref().is_some_and(|on| on.contains(&RetryOn::ExecutorLost))
+}
+
 /// The task failed: it goes back to the queue if its policy allows, else it ends.
 fn fail(
     task: &mut Task,
@@ -505,9 +541,13 @@ fn fail(
         return back_to_queue(task, words, pause, now);
     }
     change_state(task, Event::Fail, now)?;
-    add_error(&mut task.status.errors, "Error", "muster", words);
+    let words = match lost_limit_reached(task).filter(|_| failure == Failure::ExecutorLost) {
+        Some(limit) => format!("{words} ({limit})"),
+        None => words.to_owned(),
+    };
+    add_error(&mut task.status.errors, "Error", "muster", &words);
     let finished = task.status.attempts.last().and_then(|attempt| attempt.finished_at);
-    end(task, words, finished.unwrap_or(now.to_milli_timestamp()));
+    end(task, &words, finished.unwrap_or(now.to_milli_timestamp()));
     Ok(())
 }
 
@@ -516,7 +556,7 @@ fn fail(
 fn may_retry(task: &Task, failure: Failure) -> bool {
     let retry = &task.spec.retry;
     let on = retry.on.as_deref().unwrap_or(&[RetryOn::Killed]);
-    let counts_lost = on.contains(&RetryOn::ExecutorLost);
+    let counts_lost = counts_lost(task);
     if failure == Failure::ExecutorLost && !counts_lost {
         return task.status.lost < retry.lost_limit();
     }
@@ -529,6 +569,19 @@ fn may_retry(task: &Task, failure: Failure) -> bool {
     };
     let used = task.status.retries + if counts_lost { task.status.lost } else { 0 };
     on.contains(&named) && used < retry.limit()
+}
+
+/// The limit that ends a task whose executor was lost, in words, unless another policy does.
+fn lost_limit_reached(task: &Task) -> Option<String> {
+    if task.spec.reschedule.is_some() || counts_lost(task) {
+        return None;
+    }
+    let limit = task.spec.retry.lost_limit();
+    // The last one is not counted: no attempt follows it.
+    Some(match task.status.lost {
+        0 => format!("retry.lostLimit is {limit}"),
+        before => format!("lost {} times, retry.lostLimit is {limit}", before.saturating_add(1)),
+    })
 }
 
 /// Milliseconds until attempts that follow each other are far enough apart, from the start of the one that just ended: a program that
@@ -597,7 +650,7 @@ fn close_attempt(
     attempt.reason = match (task.status.stopping, ending.cause) {
         (Some(stopping), _) => stopping.as_str().to_owned(),
         (None, Cause::Timeout) => "Timeout".to_owned(),
-        (None, Cause::Stopped) => "Stopped".to_owned(),
+        (None, Cause::Stopped) => ending.reason.clone().unwrap_or_else(|| "Stopped".to_owned()),
         (None, Cause::LogFailed) => "LogFailed".to_owned(),
         (None, Cause::Itself) => ending.reason.clone().unwrap_or_default(),
     };

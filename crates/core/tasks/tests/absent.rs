@@ -104,7 +104,7 @@ fn what_selection_lacks_is_awaited_until_addons_change_and_no_longer_than_allowe
     let mut board = board(1);
     board.observe(&view(1, "scan", State::Ready));
     assert_eq!(started(&board.plan(0)), [1]);
-    assert!(board.wait_for(1, &no_addon(), at(0)));
+    assert!(board.wait_for(1, &no_addon(), at(0), at(0)));
     board.observe(&view(1, "scan", State::Postponed));
     // Its kind is there, which is not what it waits for.
     board.observe_absent(1, None, at(0));
@@ -112,10 +112,10 @@ fn what_selection_lacks_is_awaited_until_addons_change_and_no_longer_than_allowe
     assert_eq!(board.selection_changed("elsewhere").len(), 0);
     assert_eq!(board.selection_changed("default").len(), 1);
     assert_eq!(started(&board.plan(30)), [1]);
-    assert!(board.wait_for(1, &no_addon(), at(30)), "30 seconds are left");
+    assert!(board.wait_for(1, &no_addon(), at(30), at(30)), "30 seconds are left");
     board.selection_changed("default");
     assert_eq!(started(&board.plan(WAIT)), [1]);
-    assert!(!board.wait_for(1, &no_addon(), at(WAIT)));
+    assert!(!board.wait_for(1, &no_addon(), at(WAIT), at(WAIT)));
 }
 
 #[test]
@@ -123,13 +123,16 @@ fn a_wait_that_begins_within_a_second_is_not_cut_short() {
     let mut board = board(1);
     board.observe(&view(1, "scan", State::Ready));
     assert_eq!(started(&board.plan(0)), [1]);
-    assert!(board.wait_for(1, &no_addon(), Millis(900)));
+    assert!(board.wait_for(1, &no_addon(), Millis(900), Millis(900)));
     board.selection_changed("default");
     assert_eq!(started(&board.plan(WAIT)), [1]);
-    assert!(board.wait_for(1, &no_addon(), Millis(WAIT * 1000 + 100)), "0.8 seconds are left");
+    assert!(
+        board.wait_for(1, &no_addon(), Millis(WAIT * 1000 + 100), Millis(WAIT * 1000 + 100)),
+        "0.8 seconds are left"
+    );
     board.selection_changed("default");
     assert_eq!(started(&board.plan(WAIT + 1)), [1]);
-    assert!(!board.wait_for(1, &no_addon(), at(WAIT + 1)));
+    assert!(!board.wait_for(1, &no_addon(), at(WAIT + 1), at(WAIT + 1)));
 }
 
 #[test]

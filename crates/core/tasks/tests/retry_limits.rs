@@ -5,7 +5,7 @@ use muster_tasks::progress::{
 };
 use muster_tasks::settings::Settings;
 use muster_tasks::view::state_of;
-use muster_types::attempt::{Cause, Ending, Handle};
+use muster_types::attempt::{Cause, Ending, Handle, SERVER_STOPPED};
 use muster_types::task::{Retry, RetryOn};
 use muster_types::task_status::Stopping;
 use muster_types::{Millis, State, Task, TaskSpec, Timestamp};
@@ -48,6 +48,11 @@ fn cannot_start(task: &mut Task, handle: &Handle, now: Millis) {
 
 /// Attempts until the task fails, when every attempt loses its executor.
 fn attempts_when_lost(retry: Retry) -> u32 {
+    lost_for_good(retry).status.attempt
+}
+
+/// A task of which every attempt lost its executor.
+fn lost_for_good(retry: Retry) -> Task {
     let mut task = Task::new("n", "t", TaskSpec { retry, ..TaskSpec::default() });
     "0190b0a0-0000-7000-8000-000000000001".clone_into(&mut task.metadata.uid);
     task.status.state = Some(State::Ready);
@@ -56,7 +61,7 @@ fn attempts_when_lost(retry: Retry) -> u32 {
         observe_lost(&mut task, &handle, "ExecutorLost", "gone", &Settings::default(), Millis(0))
             .expect("news of the attempt that runs");
     }
-    task.status.attempt
+    task
 }
 
 #[test]
@@ -70,6 +75,81 @@ fn named_losses_count_towards_the_one_limit() {
     let on = Some(vec![RetryOn::NonZeroExit, RetryOn::ExecutorLost]);
     assert_eq!(attempts_when_lost(Retry { limit: Some(2), on: on.clone(), ..Retry::default() }), 3);
     assert_eq!(attempts_when_lost(Retry { limit: Some(0), on, ..Retry::default() }), 1);
+}
+
+/// What a clean stop of the server makes of a task that runs.
+fn stop_with_server(task: &mut Task) {
+    let handle = begin_attempt(task, None, None, &[], Millis(0)).expect("a ready task begins");
+    let ending = Ending {
+        reason: Some(SERVER_STOPPED.to_owned()),
+        ..Ending::of_leader(143, Cause::Stopped, Millis(0))
+    };
+    observe_ended(task, &handle, &ending, &Settings::default(), Millis(0))
+        .expect("news of the attempt that runs");
+}
+
+#[test]
+fn clean_stops_of_the_server_use_up_no_limit() {
+    let policies = [
+        json!({}),
+        json!({"retry": {"limit": 0, "lostLimit": 1}}),
+        json!({"retry": {"limit": 1, "on": ["ExecutorLost"]}}),
+        json!({"restart": {"attempts": 1}}),
+        json!({"reschedule": {"attempts": 1, "delay": "1h"}}),
+    ];
+    for policy in policies {
+        let mut task = ready(&policy);
+        for number in 1..=20 {
+            stop_with_server(&mut task);
+            let status = &task.status;
+            assert_eq!(
+                (state_of(&task), status.attempt, status.rest_until),
+                (State::Ready, number, None),
+                "{policy}"
+            );
+            assert_eq!((status.lost, status.retries, &status.recovery), (0, 0, &None), "{policy}");
+            let last = status.attempts.last().expect("it has ended");
+            assert_eq!((last.reason.as_str(), last.exit_code), (SERVER_STOPPED, Some(143)));
+        }
+        assert_eq!(task.status.message, "To be tried again: the server was stopped");
+    }
+}
+
+#[test]
+fn an_attempt_that_could_not_be_ended_in_time_by_a_clean_stop_uses_up_no_limit_either() {
+    let mut task = ready(&json!({"retry": {"lostLimit": 1}}));
+    for _ in 0..3 {
+        let handle = begin_attempt(&mut task, None, None, &[], Millis(0)).expect("a ready task begins");
+        observe_lost(&mut task, &handle, SERVER_STOPPED, "the server ended", &Settings::default(), Millis(0))
+            .expect("news of the attempt that runs");
+    }
+    assert_eq!((state_of(&task), task.status.lost), (State::Ready, 0));
+}
+
+#[test]
+fn a_task_that_may_not_run_twice_fails_when_the_server_is_stopped() {
+    let policies = [
+        json!({"retry": {"lostLimit": 0}}),
+        json!({"retry": {"limit": 0, "on": ["ExecutorLost"]}}),
+        json!({"reschedule": {"attempts": 0}}),
+    ];
+    for policy in policies {
+        let mut task = ready(&policy);
+        stop_with_server(&mut task);
+        assert_eq!(state_of(&task), State::Failed, "{policy}");
+    }
+}
+
+#[test]
+fn the_error_of_a_task_that_was_lost_too_often_names_the_limit() {
+    let errors = |retry: Retry| lost_for_good(retry).status.errors[0].description.clone();
+    assert_eq!(errors(Retry::default()), "(muster) gone (lost 4 times, retry.lostLimit is 3)");
+    assert_eq!(
+        errors(Retry { lost_limit: Some(0), ..Retry::default() }),
+        "(muster) gone (retry.lostLimit is 0)"
+    );
+    let task = lost_for_good(Retry::default());
+    assert_eq!(task.status.message, "gone (lost 4 times, retry.lostLimit is 3)");
 }
 
 #[test]

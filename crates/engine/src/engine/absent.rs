@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use muster_ports::clock::Millis;
 use muster_ports::store::Key;
-use muster_tasks::absent::Absent;
+use muster_tasks::absent::{Absent, awaited_since};
 use muster_tasks::brief::Brief;
 use muster_tasks::lifecycle::Refused;
 use muster_tasks::plan::Hold;
 use muster_tasks::progress;
 use muster_tasks::view::{TaskView, parse_uid, state_of};
-use muster_types::Task;
+use muster_types::{State, Task};
 
 use super::Engine;
 use crate::catalogs::CatalogNews;
@@ -42,7 +42,16 @@ impl Engine {
     pub(super) fn look_for_absent(&mut self, view: &TaskView) {
         let absent = self.catalogs.absent(view, &self.outside.store);
         let now = self.now();
-        self.board.observe_absent(view.uid, absent, now);
+        let since = absent.as_ref().and_then(|absent| self.stored_wait(view, absent));
+        self.board.observe_absent(view.uid, absent, since.unwrap_or(now).min(now));
+    }
+
+    /// When a task began to wait, under an earlier server: read only if this one does not know.
+    fn stored_wait(&self, view: &TaskView, absent: &Absent) -> Option<Millis> {
+        if view.state != State::Postponed || self.board.has_patience_for(view.uid, absent) {
+            return None;
+        }
+        awaited_since(&self.fetch(&view.path)?, absent)
     }
 
     /// Sets a task aside that cannot be started without something that does not exist, or ends it if it has waited for that before.
@@ -54,7 +63,8 @@ impl Engine {
         now: Millis,
     ) -> Result<(), Refused> {
         let uid = parse_uid(&task.metadata.uid).unwrap_or_default();
-        if board.wait_for(uid, absent, now) {
+        let since = awaited_since(task, absent).map_or(now, |since| since.min(now));
+        if board.wait_for(uid, absent, since, now) {
             return progress::write_hold(task, &Hold::Absent { absent: absent.clone(), wait }, now);
         }
         progress::reject(task, absent.reason(), &absent.error(wait), now)

@@ -1,10 +1,12 @@
-//! Attempts that outlive whoever asked for them: taken up by whoever comes next, or given up.
+//! Attempts whose master is gone or goes: taken up by whoever comes next, given up, or stopped with their server.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use muster_types::attempt::{EXECUTOR_LOST, Ending, Handle, Observation};
+use muster_types::attempt::{EXECUTOR_LOST, Ending, Handle, Observation, SERVER_STOPPED};
 
 use super::Executor;
+use crate::attempt::Attempt;
+use crate::course::{Course, Order, STOPPED_WITH_SERVER};
 use crate::moment::wall_now;
 use crate::shepherd::Door;
 use crate::when_deserted::WhenDeserted;
@@ -67,15 +69,32 @@ impl Executor {
 
     /// Nobody will come back: all end, each with its own grace, and for this reason.
     pub fn give_up(&mut self, why: &str) {
+        let now = Instant::now();
+        self.end_all(why, None, |course| course.give_up(why.to_owned(), now));
+    }
+
+    /// The server is stopped: all end for this reason, each with its own grace, but with no more than `at_most`.
+    pub fn stop_with_server(&mut self, at_most: Duration) {
+        let now = Instant::now();
+        self.end_all(STOPPED_WITH_SERVER, Some(SERVER_STOPPED), |course| {
+            course.stop_with_server(at_most, now)
+        });
+    }
+
+    /// None that waits starts any more; to all others that is done which their courses say.
+    fn end_all(&mut self, why: &str, reason: Option<&str>, decide: impl Fn(&mut Course) -> Option<Order>) {
         for launch in self.queue.remove_all() {
-            let ending = Ending { message: Some(why.to_owned()), ..Ending::before_start(wall_now()) };
+            let (message, reason) = (Some(why.to_owned()), reason.map(str::to_owned));
+            let ending = Ending { message, reason, ..Ending::before_start(wall_now()) };
             self.report(launch.handle, Observation::Ended(ending));
         }
         self.hold_starts();
         self.go_on_starting();
-        let now = Instant::now();
         for id in self.attempts.keys().copied().collect::<Vec<_>>() {
-            self.order(id, |course| course.give_up(why.to_owned(), now));
+            // One that has ended by itself is about to be taken in as such.
+            if !self.attempts.get(&id).is_some_and(Attempt::leader_has_ended) {
+                self.order(id, &decide);
+            }
         }
     }
 

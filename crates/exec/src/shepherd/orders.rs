@@ -39,6 +39,11 @@ pub enum Command {
     /// What runs may run up to this moment of [`machine_time`](crate::machine_time), in place of any that was named before; then
     /// everything is killed and the shepherd ends, without being told. Attempts that were never given one have no such limit.
     RunUntil(Duration),
+    /// The server is stopped: end every attempt with its own grace, and start none that waits.
+    StopWithServer {
+        /// The longest time between asking and killing.
+        at_most: Duration,
+    },
 }
 
 /// What a shepherd says.

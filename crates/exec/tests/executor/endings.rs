@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use muster_types::attempt::{Cause, Observation};
+use muster_types::attempt::{Cause, Observation, SERVER_STOPPED};
 
 use crate::yard::{LONG, Watched, Yard, codes, command, handle, launch};
 
@@ -158,4 +158,50 @@ fn many_short_programs_are_each_reported_once() {
         assert!(matches!(&observations[..], [Observation::Started, Observation::Ended(ending)]
             if codes(ending) == [3] && ending.containers[0].log_bytes == 4));
     }
+}
+
+#[test]
+fn programs_end_with_the_server_after_their_own_grace_and_for_that_reason() {
+    let mut yard = Yard::with(|settings| settings.max_running = Some(3));
+    let says_goodbye =
+        "trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 3600 & wait $!; done 2>/dev/null";
+    let ignores = "trap '' TERM; echo ready; while :; do sleep 3600; done";
+    yard.executor.start(launch("obeys", &[("main", says_goodbye)]));
+    let mut short = launch("short", &[("main", ignores)]);
+    short.kill_timeout = Duration::from_millis(100);
+    yard.executor.start(short);
+    yard.executor.start(launch("long", &[("main", ignores)]));
+    yard.executor.start(launch("waits", &[("main", "echo never")]));
+    for task in ["obeys", "short", "long"] {
+        yard.line_of(task, "main", "ready");
+    }
+    let begun = Instant::now();
+    yard.executor.stop_with_server(Duration::from_millis(600));
+    let ending = yard.ending("short");
+    assert_eq!((codes(&ending), ending.cause), (vec![137], Cause::Stopped));
+    let ending = yard.ending("long");
+    assert_eq!((codes(&ending), ending.cause), (vec![137], Cause::Stopped));
+    assert!(begun.elapsed() >= Duration::from_millis(600), "it has the server's grace");
+    let ending = yard.ending("obeys");
+    assert_eq!((codes(&ending), yard.log("obeys").as_str()), (vec![0], "ready\nbye\n"));
+    assert_eq!(yard.ending("waits").containers, []);
+    for task in ["obeys", "short", "long", "waits"] {
+        let ending = yard.ending(task);
+        assert_eq!(
+            (ending.cause, ending.reason.as_deref()),
+            (Cause::Stopped, Some(SERVER_STOPPED)),
+            "{task}"
+        );
+    }
+}
+
+#[test]
+fn a_program_that_ended_before_the_server_was_stopped_has_ended_by_itself() {
+    let mut yard = Yard::new();
+    yard.executor.start(launch("t", &[("main", "echo $$; exit 7")]));
+    let pid = yard.line_of("t", "main", "");
+    Watched::new(&pid).assert_ends();
+    yard.executor.stop_with_server(LONG);
+    let ending = yard.ending("t");
+    assert_eq!((codes(&ending), ending.cause, ending.reason), (vec![7], Cause::Itself, None));
 }

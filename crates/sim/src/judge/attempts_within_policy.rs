@@ -7,12 +7,13 @@ use super::task::Task;
 use super::{Moment, Statement};
 
 /// Reasons of attempts that did not end by themselves.
-const NOT_ITS_OWN: [&str; 9] = [
+const NOT_ITS_OWN: [&str; 10] = [
     "Preempted",
     "Canceled",
     "Deleted",
     "Expired",
     "Stopped",
+    "ServerStopped",
     "ExecutorLost",
     "RobotLost",
     "LogFailed",

@@ -1,7 +1,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use muster_ports::runtime::{Cause, Observation};
+use muster_ports::runtime::{Cause, Observation, SERVER_STOPPED};
 use muster_runtime_process::Settings;
 use tempfile::tempdir;
 
@@ -180,6 +180,35 @@ async fn shutting_down_stops_everything_and_reports_it() {
     endings.sort_by(|one, other| one.0.cmp(&other.0));
     let expected =
         [("obeys", 4), ("refuses", 137)].map(|(task, code)| (task.to_string(), vec![code], Cause::Stopped));
+    assert_eq!(endings, expected);
+}
+
+#[tokio::test]
+async fn a_server_that_stops_gives_programs_their_grace_and_says_why_they_ended() {
+    let temp = tempdir().expect("a test needs it");
+    let mut yard = Yard::new(temp.path());
+    yard.start("obeys", "trap 'echo bye; exit 4' TERM; echo ready; while :; do sleep 3600 & wait $!; done");
+    yard.start("refuses", "trap '' TERM; echo ready; while :; do sleep 3600; done");
+    for task in ["obeys", "refuses"] {
+        yard.started(task).await;
+        // The trap is set when the line is there.
+        eventually("the trap", || (yard.log(task) == "ready\n").then_some(())).await;
+    }
+    let shepherd = yard.shepherd();
+    let Yard { runtime, mut facts, .. } = yard;
+    // Their own grace is an hour.
+    runtime.stop_with_server(Duration::from_millis(500)).await;
+    shepherd.assert_has_ended();
+    let mut endings = Vec::new();
+    while let Some(fact) = facts.recv().await {
+        if let Observation::Ended(ending) = fact.what {
+            endings.push((fact.handle.task.clone(), codes(&ending), ending.reason));
+        }
+    }
+    endings.sort();
+    let reason = Some(SERVER_STOPPED.to_owned());
+    let expected =
+        [("obeys", 4), ("refuses", 137)].map(|(task, code)| (task.to_owned(), vec![code], reason.clone()));
     assert_eq!(endings, expected);
 }
 
