@@ -220,8 +220,8 @@ impl Schedules {
     /// Runs that were made are known at once, so that their changes bring no news.
     fn follow_up(&mut self, made: Made) {
         let Some(entry) = self.entries.get_mut(&made.path) else { return };
-        for (run, backfill) in made.runs {
-            entry.active.insert(run.clone(), backfill);
+        for (run, shown) in made.runs {
+            entry.active.insert(run.clone(), shown);
             self.runs.insert(run, Place { schedule: made.path.clone(), ended: None });
         }
     }

@@ -118,7 +118,7 @@ async fn a_backfill_runs_one_after_the_other_up_to_now_and_the_schedule_goes_on(
     world.settle().await;
     assert_eq!(
         world.status()["active"],
-        json!([{"kind": "Task", "name": "s-20270113t090000", "backfill": "b"}])
+        json!([{"kind": "Task", "name": "s-20270113t090000", "backfill": "b", "scheduledAt": "2027-01-13T09:00:00Z"}])
     );
     world.end_runs("Succeeded").await;
     assert_eq!(world.runs(""), ["s-20270113t090000", "s-20270114t090000"]);
@@ -165,4 +165,55 @@ async fn a_backfill_makes_no_run_twice_and_is_taken_up_after_a_restart() {
         (Value::Null, Value::Null)
     );
     assert_eq!(world.runs("").len(), 4);
+}
+
+#[tokio::test]
+async fn a_run_of_a_backfill_that_is_replaced_is_made_again_under_another_name() {
+    let backfill = json!([{"name": "b", "from": "2027-01-14T00:00:00Z", "to": "2027-01-15T00:00:00Z"}]);
+    let mut world = World::new(json!({"concurrency": "Replace"}), backfill).await;
+    world.settle().await;
+    assert_eq!(world.runs(""), ["s-20270114t090000"]);
+    for day in [15, 16] {
+        world.clock.advance(if day == 15 { 2 } else { 24 } * HOUR);
+        world.settle().await;
+        let regular = format!("s-202701{day}t090000");
+        assert!(world.runs("").contains(&regular), "it starts at once: {:?}", world.runs(""));
+        let replaced: Vec<Value> = world.runs("").iter().map(|name| world.get("tasks", name)).collect();
+        let replaced = replaced.iter().filter(|run| run["spec"]["cancel"] == true);
+        let by = |run: &Value| run["metadata"]["annotations"]["muster.dev/replaced-by"].clone();
+        assert!(replaced.clone().any(|run| by(run) == json!(regular)), "it says by which run");
+        assert_eq!(world.status()["backfills"][0]["next"], "2027-01-14T09:00:00Z");
+        // The canceled run ends with the regular one; the time of the backfill follows.
+        world.end_runs("Canceled").await;
+        let active = world.status()["active"].clone();
+        assert_eq!(
+            (&active[0]["backfill"], &active[0]["scheduledAt"]),
+            (&json!("b"), &json!("2027-01-14T09:00:00Z"))
+        );
+    }
+    world.end_runs("Succeeded").await;
+    let status = world.status();
+    assert_eq!(
+        (&status["backfills"][0]["next"], &status["active"]),
+        (&Value::Null, &Value::Null),
+        "{status}"
+    );
+    assert_eq!(world.runs("Succeeded").len(), 1);
+    assert_eq!((&status["backfills"][0]["made"], &status["made"]), (&json!(3), &json!(5)));
+}
+
+#[tokio::test]
+async fn a_run_of_a_backfill_that_a_user_canceled_is_not_made_again() {
+    let backfill = json!([{"name": "b", "from": "2027-01-14T00:00:00Z", "to": "2027-01-15T00:00:00Z"}]);
+    let mut world = World::new(json!({"concurrency": "Replace"}), backfill).await;
+    world.settle().await;
+    let mut run = world.get("tasks", "s-20270114t090000");
+    run["spec"]["cancel"] = json!(true);
+    world.put("tasks", run).await;
+    world.clock.advance(2 * HOUR);
+    world.settle().await;
+    world.end_runs("Canceled").await;
+    assert_eq!(world.runs(""), ["s-20270114t090000", "s-20270115t090000"]);
+    let status = world.status();
+    assert_eq!((&status["backfills"][0]["next"], &status["backfills"][0]["made"]), (&Value::Null, &json!(1)));
 }

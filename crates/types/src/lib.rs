@@ -15,6 +15,7 @@ mod words;
 #[macro_use]
 pub mod task_group;
 
+mod counted;
 mod decode_text;
 
 pub mod adapter;
@@ -71,6 +72,7 @@ pub use adapter_standing::AdapterStanding;
 pub use addon::Addon;
 pub use application::Application;
 pub use condition::Condition;
+pub use counted::counted;
 pub use duration::Duration;
 pub use event_sink::EventSink;
 pub use event_sink_status::EventSinkStatus;

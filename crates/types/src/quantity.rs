@@ -50,6 +50,22 @@ pub enum QuantityError {
 }
 
 impl Quantity {
+    /// Thousandths, such as those of a core, as Kubernetes writes them: `2` or `500m`.
+    pub fn of_millis(millis: u64) -> Self {
+        let text =
+            if millis.is_multiple_of(1000) { (millis / 1000).to_string() } else { format!("{millis}m") };
+        Self { text: text.into(), nanos: u128::from(millis) * (NANO / 1_000) }
+    }
+
+    /// Bytes as Kubernetes writes them, in the largest unit that says all.
+    pub fn of_bytes(count: u64) -> Self {
+        let unit = [("Gi", 30), ("Mi", 20), ("Ki", 10)]
+            .into_iter()
+            .find(|(_, bits)| count > 0 && count.trailing_zeros() >= *bits);
+        let text = unit.map_or_else(|| count.to_string(), |(unit, bits)| format!("{}{unit}", count >> bits));
+        Self { text: text.into(), nanos: u128::from(count) * NANO }
+    }
+
     /// The value in whole units, rounded up: `1` for `500m`.
     pub fn value(&self) -> u64 {
         // Parsing refused what does not fit.
@@ -240,6 +256,16 @@ mod tests {
         ] {
             assert_eq!(milli(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_number_is_written_as_kubernetes_writes_it() {
+        let cores = |millis| Quantity::of_millis(millis).to_string();
+        assert_eq!([cores(0), cores(2000), cores(2500)], ["0", "2", "2500m"]);
+        let bytes = |count| Quantity::of_bytes(count).to_string();
+        assert_eq!([bytes(0), bytes(11), bytes(3 << 29)], ["0", "11", "1536Mi"]);
+        assert_eq!(Quantity::of_bytes(1 << 30), "1Gi".parse().unwrap());
+        assert_eq!(Quantity::of_millis(2500), "2500m".parse().unwrap());
     }
 
     #[test]

@@ -72,6 +72,7 @@ pub struct ScheduleStatus {
 
 /// A run of a schedule.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct RunRef {
     /// Task or Job.
     pub kind: String,
@@ -80,6 +81,9 @@ pub struct RunRef {
     /// Name of the backfill it was made for, if it was made for one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub backfill: String,
+    /// The time it was made for; absent if the end of other work made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduled_at: Option<Timestamp>,
 }
 
 /// How a run of a schedule ended.
@@ -105,7 +109,7 @@ pub struct BackfillStatus {
     /// The next time; absent when all its runs were made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Timestamp>,
-    /// How many runs it made. Runs that were there already are not among them.
+    /// How many runs it made, those included that took the place of replaced ones. Runs that were there already are not among them.
     #[serde(default, skip_serializing_if = "is_default")]
     pub made: u64,
 }
@@ -140,7 +144,10 @@ mod tests {
             "remaining": 4,
             "dropped": 1,
             "made": 2,
-            "active": [{"kind": "Task", "name": "nightly-20261115t010000", "backfill": "b"}],
+            "active": [{
+                "kind": "Task", "name": "nightly-20261115t010000", "backfill": "b",
+                "scheduledAt": "2026-11-15T01:00:00Z",
+            }],
             "backfills": [
                 {"name": "b", "until": "2026-11-14T00:00:00Z", "next": "2026-11-13T00:00:00Z", "made": 3},
             ],

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use muster_types::placement::{Demand, Spread};
 use muster_types::robot_status::Phase;
+use muster_types::{Quantity, counted};
 
 use crate::robot_view::{RobotView, Traits};
 use crate::wish::Wish;
@@ -246,12 +247,9 @@ impl Member {
 
     fn has_room(&self, demand: &Demand) -> bool {
         let Some(view) = &self.view else { return false };
-        let device = &view.traits.device;
-        let within =
-            |used: u64, more: u64, most: u64| more == 0 || most == 0 || used.saturating_add(more) <= most;
         let runs = |group: &String| self.held.values().any(|held| held.group == *group);
-        within(self.cpu_millis, demand.cpu_millis, u64::from(device.cpus) * 1000)
-            && within(self.memory, demand.memory, device.memory)
+        is_within(self.cpu_millis, demand.cpu_millis, cpu_millis(view))
+            && is_within(self.memory, demand.memory, view.traits.device.memory)
             && demand.affinity.with.iter().all(runs)
             && !demand.affinity.apart.iter().any(runs)
     }
@@ -269,31 +267,99 @@ fn known<'a>(wishes: &'a mut BTreeMap<Arc<Demand>, Known>, demand: &Arc<Demand>)
 fn describe(robots: &BTreeMap<Arc<str>, Box<Member>>, wish: &Wish) -> Refusal {
     let namespace = wish.demand.namespace.as_str();
     let there = || {
-        let views = robots.values().filter_map(|member| Some((member, member.view.as_ref()?)));
-        views.filter(|(_, view)| view.names().0 == namespace)
+        let views = robots.values().filter_map(|member| member.view.as_ref());
+        views.filter(|view| view.names().0 == namespace)
     };
     let all = there().count();
     let refusal = |reason, message| Refusal { reason, message };
     if all == 0 {
         return refusal("NoRobot", format!("no robot has joined namespace {namespace}"));
     }
-    let matching: Vec<_> = there().filter(|(_, view)| wish.mismatch(view).is_none()).collect();
+    let matching: Vec<&RobotView> = there().filter(|view| wish.mismatch(view).is_none()).collect();
     if matching.is_empty() {
-        let why = there().find_map(|(_, view)| wish.mismatch(view)).unwrap_or_default();
-        return refusal("NoRobot", format!("none of {all} robots matches; of one of them, {why}"));
+        let why = there().find_map(|view| wish.mismatch(view)).unwrap_or_default();
+        let message = match all {
+            1 => format!("the only robot does not match: {why}"),
+            _ => format!("none of {all} robots matches; of one of them, {why}"),
+        };
+        return refusal("NoRobot", message);
     }
-    let count = |test: fn(&RobotView) -> bool| matching.iter().filter(|(_, view)| test(view)).count();
-    let offline = count(|view| view.phase == Phase::Offline);
-    let pending = count(|view| view.phase == Phase::Pending);
-    let drained = count(|view| view.phase == Phase::Online && view.unschedulable);
-    let cut = count(|view| view.phase == Phase::Online && !view.unschedulable && view.cut_since.is_some());
-    let total = matching.len();
-    if offline + pending + drained + cut == total {
-        let message = format!(
-            "{total} robots match: {offline} offline, {pending} not let in yet, {drained} drained, {cut} disconnected"
-        );
-        return refusal("RobotsAway", message);
+    let large_enough: Vec<&RobotView> =
+        matching.iter().copied().filter(|view| is_large_enough(view, &wish.demand)).collect();
+    if large_enough.is_empty() {
+        return refusal("NeverFits", describe_too_small(&matching, &wish.demand));
     }
-    let message = format!("{total} robots match; those that work have no room for it now");
-    refusal("RobotsBusy", message)
+    let count = |test: fn(&RobotView) -> bool| large_enough.iter().filter(|view| test(view)).count();
+    let away = [
+        (count(|view| view.phase == Phase::Offline), "offline"),
+        (count(|view| view.phase == Phase::Pending), "not let in yet"),
+        (count(|view| view.phase == Phase::Online && view.unschedulable), "drained"),
+        (
+            count(|view| view.phase == Phase::Online && !view.unschedulable && view.cut_since.is_some()),
+            "disconnected",
+        ),
+    ];
+    let total = large_enough.len();
+    let found = if total == matching.len() {
+        counted(total, "robot matches", "robots match")
+    } else {
+        let is = if total == 1 { "is" } else { "are" };
+        format!("{total} of {} robots that match {is} large enough", matching.len())
+    };
+    if away.iter().map(|(count, _)| count).sum::<usize>() == total {
+        let away = away.iter().filter(|(count, _)| *count > 0);
+        let away: Vec<String> = away.map(|(count, how)| format!("{count} {how}")).collect();
+        return refusal("RobotsAway", format!("{found}: {}", away.join(", ")));
+    }
+    let busy = if total == 1 { "it is busy" } else { "those that are online have no room now" };
+    refusal("RobotsBusy", format!("{found}; {busy}"))
+}
+
+/// Cores and memory of a robot would do if nothing else ran there. One that does not say how large it is may be large enough.
+fn is_large_enough(view: &RobotView, demand: &Demand) -> bool {
+    is_within(0, demand.cpu_millis, cpu_millis(view))
+        && is_within(0, demand.memory, view.traits.device.memory)
+}
+
+/// Thousandths of a core; 0 if the robot does not say.
+fn cpu_millis(view: &RobotView) -> u64 {
+    u64::from(view.traits.device.cpus) * 1000
+}
+
+/// What is in use and what is asked for stay within the most there is; 0 is no bound.
+fn is_within(used: u64, asked: u64, most: u64) -> bool {
+    asked == 0 || most == 0 || used.saturating_add(asked) <= most
+}
+
+/// What robots lack that match and are too small, and what would have to change.
+fn describe_too_small(matching: &[&RobotView], demand: &Demand) -> String {
+    // A robot that does not say how much it has is not too small for that.
+    let most = |of: fn(&RobotView) -> u64| {
+        let known = matching.iter().map(|view| of(view));
+        known.map(|most| if most == 0 { u64::MAX } else { most }).max().unwrap_or(0)
+    };
+    let most_cpu = most(cpu_millis);
+    let most_memory = most(|view| view.traits.device.memory);
+    let (cpu, memory) = (Quantity::of_millis(demand.cpu_millis), Quantity::of_bytes(demand.memory));
+    let exceeding = if demand.cpu_millis > most_cpu {
+        Some((format!("{cpu} cpu"), Quantity::of_millis(most_cpu), ".cpu"))
+    } else if demand.memory > most_memory {
+        Some((format!("{memory} memory"), Quantity::of_bytes(most_memory), ".memory"))
+    } else {
+        None
+    };
+    let (lack, field) = match (exceeding, matching.len()) {
+        (Some((asked, most, field)), 1) => {
+            (format!("{asked} and the only robot that matches has {most}"), field)
+        }
+        (Some((asked, most, field)), count) => {
+            (format!("{asked} and the largest of {count} robots that match has {most}"), field)
+        }
+        (None, count) => {
+            (format!("{cpu} cpu and {memory} memory, and none of {count} robots that match has both"), "")
+        }
+    };
+    format!(
+        "it asks for {lack}; add a larger robot, or submit the task again with less in spec.resources{field}"
+    )
 }

@@ -159,7 +159,7 @@ fn a_refusal_names_the_reason_and_is_reconsidered_when_a_robot_changes() {
     let selector = BTreeMap::from([("zone".to_owned(), "z".to_owned())]);
     let demand = Arc::new(Demand { selector, ..demand() });
     let refusal = fleet.place(1, &demand).unwrap_err();
-    assert_eq!(refusal.message, "none of 1 robots matches; of one of them, label zone is not z");
+    assert_eq!(refusal.message, "the only robot does not match: label zone is not z");
     fleet.observe(robot("z", 1));
     assert_eq!(&*fleet.place(1, &demand).unwrap(), "default/z");
 }
@@ -214,6 +214,91 @@ fn a_robot_that_is_busy_could_take_a_task_and_one_that_is_away_or_too_small_coul
     assert_eq!(could(&mut fleet, at("a")), Ok(()));
     assert_eq!(could(&mut fleet, at("b")), Err("RobotsAway"));
     assert_eq!(could(&mut fleet, at("c")), Err("NoRobot"));
-    assert_eq!(could(&mut fleet, Demand { memory: 1 << 31, ..demand() }), Err("RobotsBusy"));
+    assert_eq!(could(&mut fleet, Demand { memory: 1 << 31, ..demand() }), Err("NeverFits"));
     assert_eq!(could(&mut fleet, Demand { namespace: "other".to_owned(), ..demand() }), Err("NoRobot"));
+}
+
+/// Why no robot takes a task.
+fn refusal(fleet: &mut Fleet, demand: Demand) -> (&'static str, String) {
+    let refusal = fleet.place(99, &Arc::new(demand)).expect_err("no robot takes it");
+    (refusal.reason, refusal.message)
+}
+
+#[test]
+fn a_task_that_is_larger_than_every_robot_never_fits_and_says_what_would_have_to_change() {
+    let small = RobotView { traits: traits(1, 1 << 29), ..robot("b", 1) };
+    let mut fleet = fleet([robot("a", 1), small]);
+    assert_eq!(
+        refusal(&mut fleet, Demand { memory: 3 << 30, ..demand() }),
+        (
+            "NeverFits",
+            "it asks for 3Gi memory and the largest of 2 robots that match has 1Gi; add a larger robot, or submit the \
+             task again with less in spec.resources.memory"
+                .to_owned()
+        )
+    );
+    assert_eq!(
+        refusal(&mut fleet, Demand { cpu_millis: 2500, target: "a".to_owned(), ..demand() }),
+        (
+            "NeverFits",
+            "it asks for 2500m cpu and the only robot that matches has 2; add a larger robot, or submit the task \
+             again with less in spec.resources.cpu"
+                .to_owned()
+        )
+    );
+    let unknown_cpu = RobotView { traits: traits(0, 1 << 30), ..robot("d", 1) };
+    fleet.observe(unknown_cpu);
+    let said = refusal(&mut fleet, Demand { cpu_millis: 9000, memory: 3 << 30, ..demand() }).1;
+    assert!(
+        said.starts_with("it asks for 3Gi memory and the largest of 3 robots that match has 1Gi;"),
+        "{said}"
+    );
+    fleet.observe(RobotView { traits: traits(4, 4 << 30), ..robot("c", 1) });
+    assert_eq!(place(&mut fleet, 1, 1, Demand { memory: 3 << 30, ..demand() }), ["c"]);
+}
+
+#[test]
+fn a_task_whose_cpu_and_memory_no_robot_has_together_never_fits() {
+    let many_cores = RobotView { traits: traits(8, 1 << 30), ..robot("a", 1) };
+    let much_memory = RobotView { traits: traits(2, 8 << 30), ..robot("b", 1) };
+    let mut fleet = fleet([many_cores, much_memory]);
+    assert_eq!(
+        refusal(&mut fleet, Demand { cpu_millis: 4000, memory: 4 << 30, ..demand() }),
+        (
+            "NeverFits",
+            "it asks for 4 cpu and 4Gi memory, and none of 2 robots that match has both; add a larger robot, or submit \
+             the task again with less in spec.resources"
+                .to_owned()
+        )
+    );
+}
+
+#[test]
+fn a_robot_that_is_busy_away_or_of_unknown_size_may_take_a_task_later() {
+    let large = Demand { memory: 1 << 30, ..demand() };
+    let small = || RobotView { traits: traits(2, 1 << 29), ..robot("b", 1) };
+    let mut busy = fleet([robot("a", 1), small()]);
+    assert_eq!(place(&mut busy, 1, 1, large.clone()), ["a"]);
+    let said = "1 of 2 robots that match is large enough; it is busy";
+    assert_eq!(refusal(&mut busy, large.clone()), ("RobotsBusy", said.to_owned()));
+    let mut away = fleet([RobotView { phase: Phase::Offline, ..robot("a", 1) }, small()]);
+    let said = "1 of 2 robots that match is large enough: 1 offline";
+    assert_eq!(refusal(&mut away, large.clone()), ("RobotsAway", said.to_owned()));
+    let unknown = RobotView { phase: Phase::Pending, traits: traits(0, 0), ..robot("a", 1) };
+    let said = "1 robot matches: 1 not let in yet";
+    assert_eq!(refusal(&mut fleet([unknown]), large), ("RobotsAway", said.to_owned()));
+}
+
+#[test]
+fn a_refusal_counts_robots_as_people_do() {
+    let mut one = fleet([robot("a", 1)]);
+    place(&mut one, 1, 1, demand());
+    assert_eq!(refusal(&mut one, demand()).1, "1 robot matches; it is busy");
+    let mut two = fleet([robot("a", 1), robot("b", 1)]);
+    place(&mut two, 1, 2, demand());
+    assert_eq!(refusal(&mut two, demand()).1, "2 robots match; those that are online have no room now");
+}
+
+fn traits(cpus: u32, memory: u64) -> Arc<Traits> {
+    Arc::new(Traits { device: DeviceInfo { cpus, memory, ..DeviceInfo::default() }, ..Traits::default() })
 }

@@ -48,6 +48,8 @@ pub(crate) struct Entry {
     pub preempt_exempt: bool,
     /// Its attempt was told to end.
     pub stopping: bool,
+    /// It is deleted.
+    pub deleted: bool,
     /// Its attempt may wait at the runtime for a slot: no rule but order and slots can hold it back.
     pub may_prefetch: bool,
     /// Its attempt was asked for again.
@@ -254,6 +256,7 @@ impl Board {
             preempt_enabled: task.preempt_enabled,
             preempt_exempt: task.preempt_exempt,
             stopping: task.stopping,
+            deleted: task.deleted,
             may_prefetch: runtime == Runtime::Process
                 && task.is_first
                 && task.need == Need::default()

@@ -76,6 +76,7 @@ impl Brief {
             preempt_enabled: spec.policy.preempt_enabled,
             preempt_exempt: spec.policy.preempt_exempt,
             stopping: status.stopping.is_some(),
+            deleted: metadata.deletion_timestamp.is_some(),
             prefetched: status.prefetched,
             is_first: status.attempt == 0,
             rest_until: second(status.rest_until).unwrap_or(0),

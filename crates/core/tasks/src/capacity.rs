@@ -1,5 +1,6 @@
 //! Room to run in: slots, cores and memory of each runtime.
 
+use muster_types::Quantity;
 use muster_types::task::Runtime;
 
 use crate::view::Need;
@@ -90,29 +91,16 @@ impl Misfit {
             }
             Self::Cpu { of: (asked, all) } => format!(
                 "it asks for {} cpu of {}; give the runtime more, or submit the task again with less in spec.resources.cpu",
-                cores(asked),
-                cores(all)
+                Quantity::of_millis(asked),
+                Quantity::of_millis(all)
             ),
             Self::Memory { of: (asked, all) } => format!(
                 "it asks for {} memory of {}; give the runtime more, or submit the task again with less in spec.resources.memory",
-                bytes(asked),
-                bytes(all)
+                Quantity::of_bytes(asked),
+                Quantity::of_bytes(all)
             ),
         }
     }
-}
-
-/// Cores as Kubernetes writes them.
-fn cores(millis: u64) -> String {
-    if millis.is_multiple_of(1000) { (millis / 1000).to_string() } else { format!("{millis}m") }
-}
-
-/// Bytes as Kubernetes writes them, in the largest unit that says all.
-fn bytes(count: u64) -> String {
-    let unit = [("Gi", 30), ("Mi", 20), ("Ki", 10)]
-        .into_iter()
-        .find(|(_, bits)| count > 0 && count.trailing_zeros() >= *bits);
-    unit.map_or_else(|| count.to_string(), |(unit, bits)| format!("{}{unit}", count >> bits))
 }
 
 impl Lack {
@@ -157,7 +145,7 @@ impl Lack {
             None => {}
         }
         let Usage { slots, cpu_millis: cpu, memory, asked } = self.usage;
-        let of = |what: &str, asked: String, used: String, all: String| {
+        let of = |what: &str, asked: Quantity, used: Quantity, all: Quantity| {
             format!("{asked} {what} ({used} of {all} in use)")
         };
         let mut wanted = Vec::new();
@@ -168,10 +156,20 @@ impl Lack {
             });
         }
         if self.cpu {
-            wanted.push(of("cpu", cores(asked.cpu_millis), cores(cpu.0), cores(cpu.1)));
+            wanted.push(of(
+                "cpu",
+                Quantity::of_millis(asked.cpu_millis),
+                Quantity::of_millis(cpu.0),
+                Quantity::of_millis(cpu.1),
+            ));
         }
         if self.memory {
-            wanted.push(of("memory", bytes(asked.memory), bytes(memory.0), bytes(memory.1)));
+            wanted.push(of(
+                "memory",
+                Quantity::of_bytes(asked.memory),
+                Quantity::of_bytes(memory.0),
+                Quantity::of_bytes(memory.1),
+            ));
         }
         if wanted.is_empty() {
             "there is room".to_owned()

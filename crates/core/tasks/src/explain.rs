@@ -65,7 +65,7 @@ impl Board {
                 None => hold.message(),
             },
             Hold::Isolated { running } => {
-                let named: Vec<&str> = self.running().take(MOST_NAMED).collect();
+                let named: Vec<String> = self.active_beside(slot).take(MOST_NAMED).collect();
                 if named.is_empty() {
                     return hold.message();
                 }
@@ -80,16 +80,15 @@ impl Board {
                     None => message,
                 }
             }
-            Hold::Unique { other } | Hold::Dependency { other, .. } if self.is_ending(other.uid) => {
-                format!("{}; it was told to end or is deleted, and has not ended yet", hold.message())
+            Hold::Unique { other } | Hold::Dependency { other, .. } => {
+                let other = self.slot_of(other.uid).and_then(|slot| self.entry(slot));
+                match other.and_then(describe_end) {
+                    Some(end) => format!("{}; it {end}, and has not ended yet", hold.message()),
+                    None => hold.message(),
+                }
             }
             _ => hold.message(),
         }
-    }
-
-    /// True if the attempt of a task was told to end, also if the task itself is gone.
-    fn is_ending(&self, uid: u128) -> bool {
-        self.slot_of(uid).and_then(|slot| self.entry(slot)).is_some_and(|entry| entry.stopping)
     }
 
     /// Where there is room for a task, and one before it in order lacks some of the same: that one, and what it waits for.
@@ -119,9 +118,13 @@ impl Board {
         active.map(|(slot, _)| slot).or_else(first).map(|slot| self.reference(slot))
     }
 
-    /// Paths of some running tasks.
-    fn running(&self) -> impl Iterator<Item = &str> {
-        self.victims.iter().filter_map(|(.., slot)| self.entry(*slot).map(|entry| &*entry.path))
+    /// Paths of the other tasks that have an attempt, with the reason if that is about to end.
+    fn active_beside(&self, slot: Slot) -> impl Iterator<Item = String> {
+        let others = self.entries().filter(move |(other, entry)| *other != slot && entry.phase.is_active());
+        others.map(|(_, entry)| match describe_end(entry) {
+            Some(end) => format!("{} (it {end})", entry.path),
+            None => entry.path.to_string(),
+        })
     }
 
     fn rank(&self, slot: Slot) -> Option<Rank> {
@@ -159,14 +162,14 @@ impl Board {
         }
         let Some(right) = self.right_to_preempt(slot) else {
             let as_if = Right { priority: self.effective_priority(entry), lent_since: i64::MIN };
-            let names = self.names_of(&self.choose_victims(slot, as_if));
+            let names = self.names_of(&self.find_victims(slot, as_if).needed);
             return if names.is_empty() {
                 names
             } else {
                 format!("spec.policy.preemptEnabled=true lets it take the place of {names} (lower priority)")
             };
         };
-        let names = self.names_of(&self.choose_victims(slot, right));
+        let names = self.names_of(&self.find_victims(slot, right).needed);
         if names.is_empty() {
             let leaving: Vec<Slot> = self.leaving.iter().copied().collect();
             return if leaving.is_empty() {
@@ -197,6 +200,12 @@ impl Board {
         let more = if more == 0 { String::new() } else { format!(" and {more} more") };
         named.join(", ") + &more
     }
+}
+
+/// Why the attempt of a task is about to end; `None` if it was not told to.
+fn describe_end(entry: &Entry) -> Option<&'static str> {
+    let end = if entry.deleted { "is being deleted" } else { "was told to end" };
+    (entry.stopping || entry.deleted).then_some(end)
 }
 
 /// A sentence with the position in the parentheses at its end, if it has some.

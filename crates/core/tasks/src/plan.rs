@@ -9,7 +9,7 @@ use std::sync::Arc;
 use muster_types::explanation::RESTING;
 use muster_types::task::Runtime;
 use muster_types::task_status::WaitingFor;
-use muster_types::{State, Timestamp};
+use muster_types::{State, Timestamp, counted};
 
 use crate::absent::Absent;
 use crate::board::{Board, Phase};
@@ -221,7 +221,9 @@ impl Hold {
                 "an isolated task runs or is next; nothing else starts until it ended".to_owned()
             }
             Self::Isolated { running } => {
-                format!("it is isolated and {running} other tasks run; it starts when they ended")
+                let others = counted(*running as usize, "other task runs", "other tasks run");
+                let they = if *running == 1 { "that" } else { "they" };
+                format!("it is isolated and {others}; it starts when {they} ended")
             }
             Self::Rest { until } => {
                 format!("it starts again at {} at the earliest", Timestamp::from_second(*until))

@@ -24,6 +24,15 @@ pub(crate) struct Right {
     pub lent_since: i64,
 }
 
+/// The tasks that make room for another one.
+#[derive(Debug, Default)]
+pub(crate) struct Victims {
+    /// All of them, in the order in which they leave.
+    pub needed: Vec<Slot>,
+    /// How many of them leave in one pass at most.
+    pub share: usize,
+}
+
 impl Board {
     /// The right of a task to preempt: its own, or that of a waiting task that depends on it, with that one's priority.
     pub(crate) fn right_to_preempt(&self, slot: Slot) -> Option<Right> {
@@ -58,7 +67,8 @@ impl Board {
             plan.wake_at = earliest(plan.wake_at, Some(due));
             return false;
         }
-        let victims = self.choose_victims(slot, right);
+        let Victims { needed: mut victims, share } = self.find_victims(slot, right);
+        victims.truncate(share);
         let by = self.reference(slot);
         for victim in &victims {
             let task = self.reference(*victim);
@@ -68,9 +78,9 @@ impl Board {
         !victims.is_empty()
     }
 
-    /// The tasks that leave now; none if there is no need, or if all that may leave would not make enough room.
-    pub(crate) fn choose_victims(&self, slot: Slot, right: Right) -> Vec<Slot> {
-        let Some(entry) = self.entry(slot) else { return Vec::new() };
+    /// The tasks that leave; none if there is no need, or if all that may leave would not make enough room.
+    pub(crate) fn find_victims(&self, slot: Slot, right: Right) -> Victims {
+        let Some(entry) = self.entry(slot) else { return Victims::default() };
         let (runtime, need) = (entry.runtime, entry.need);
         let need_of =
             |slot: Slot| self.entry(slot).filter(|other| other.runtime == runtime).map(|it| it.need);
@@ -81,7 +91,7 @@ impl Board {
         self.leaving.iter().filter_map(|slot| need_of(*slot)).for_each(|other| room.leave(other));
         let lack = room.lack_for(need);
         if !lack.any() {
-            return Vec::new();
+            return Victims::default();
         }
         let only_lower = self.settings.keeps(Rule::Preemption);
         let candidates: Vec<(Slot, Need)> = self
@@ -92,9 +102,7 @@ impl Board {
             .filter(|(_, other)| lack.concerns(*other))
             .collect();
         let share = candidates.len().saturating_mul(self.settings.preempt_rate as usize).div_ceil(100).max(1);
-        let mut chosen = enough_of(candidates, *room, need);
-        chosen.truncate(share);
-        chosen
+        Victims { needed: enough_of(candidates, *room, need), share }
     }
 }
 

@@ -41,6 +41,8 @@ pub struct TaskView {
     pub preempt_exempt: bool,
     /// Its attempt was told to end.
     pub stopping: bool,
+    /// It is deleted, and its attempt may not have ended.
+    pub deleted: bool,
     /// Its first attempt waits at the executor ahead of a free slot.
     pub prefetched: bool,
     /// It has had no attempt yet.
@@ -85,6 +87,7 @@ impl TaskView {
             preempt_enabled: spec.policy.preempt_enabled,
             preempt_exempt: spec.policy.preempt_exempt,
             stopping: task.status.stopping.is_some(),
+            deleted: task.metadata.deletion_timestamp.is_some(),
             prefetched: task.status.prefetched,
             is_first: highest_attempt(&task.status) == 0,
             rest_until: task.status.rest_until.map_or(0, Timestamp::as_second),

@@ -4,7 +4,7 @@
 //! `prefetch N`, `guard quota=N|none`, `stuck NAME [slots] [memory]`, `placed NAME`, `no-node NAME`, `on-node NAME`,
 //! `task NAME [kind=] [subject=] [prio=] [memory=] [isolated] [preempt] [exempt] [robot] [rest=] [pod] [selector=]`,
 //! `state NAME STATE`,
-//! `returned NAME`, `gone NAME`, `plan`, `why NAME`, `explain NAME`. Lines that start with `>` are what the board is expected to answer.
+//! `returned NAME`, `deleted NAME`, `gone NAME`, `plan`, `why NAME`, `explain NAME`. Lines that start with `>` are what the board is expected to answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -118,6 +118,7 @@ impl Story {
                     preempt_enabled: flag("preempt"),
                     preempt_exempt: flag("exempt"),
                     stopping: false,
+                    deleted: false,
                     prefetched: false,
                     is_first: true,
                     rest_until: number("rest").unwrap_or(0),
@@ -134,6 +135,11 @@ impl Story {
                 task.state = rest[1].parse().expect("a state");
                 task.since = self.now;
                 (task.prefetched, task.is_first) = (false, false);
+                self.board.observe(task);
+            }
+            "deleted" => {
+                let task = self.tasks.get_mut(rest[0]).expect("a task");
+                (task.stopping, task.deleted) = (true, true);
                 self.board.observe(task);
             }
             "returned" => {
@@ -1395,7 +1401,111 @@ fn an_isolated_task_names_those_it_waits_for() {
          plan
          > hold alone Isolated
          explain alone
-         > Postponed: it is isolated and starts when d/two, d/one ended",
+         > Postponed: it is isolated and starts when d/one, d/two ended",
+    );
+}
+
+#[test]
+fn an_isolated_task_names_what_is_deleted_and_has_not_ended() {
+    play(
+        "room slots=9
+         task one
+         task two exempt
+         task three
+         task four
+         plan
+         > start one
+         > start two
+         > start three
+         > start four
+         state one Running
+         state two Running
+         task alone isolated prio=9
+         plan
+         > hold alone Isolated
+         explain alone
+         > Postponed: it is isolated and starts when d/one, d/two, d/three and 1 more ended
+         gone four
+         gone three
+         gone two
+         deleted one
+         explain alone
+         > Postponed: it is isolated and starts when d/one (it is being deleted) ended
+         why alone
+         > Isolated: it is isolated and 1 other task runs; it starts when that ended",
+    );
+}
+
+#[test]
+fn a_task_that_waits_for_one_that_is_deleted_says_so() {
+    play(
+        "kind analyze
+         task one kind=analyze subject=app/x
+         plan
+         > start one
+         state one Running
+         task two kind=analyze subject=app/x
+         plan
+         > hold two Unique
+         deleted one
+         explain two
+         > Postponed: task d/one of the same subject and kind must end first; it is being deleted, and has not ended yet",
+    );
+}
+
+#[test]
+fn a_task_that_preempts_names_all_that_it_takes_though_they_leave_one_after_the_other() {
+    play(
+        "room slots=9 memory=100
+         task a prio=1 memory=30
+         task b prio=1 memory=30
+         plan
+         > start a
+         > start b
+         state a Running
+         state b Running
+         task big prio=9 memory=90 preempt
+         plan
+         > hold big Capacity
+         > wake 61
+         explain big
+         > QuotaBlocked: waiting for 90 memory (60 of 100 in use, position 1)
+         > it preempts d/b, d/a at 1970-01-01T00:01:01Z if there is no room before
+         now 61
+         plan
+         > preempt b for big
+         explain big
+         > QuotaBlocked: waiting for 90 memory (60 of 100 in use, position 1)
+         > it preempts d/a next",
+    );
+}
+
+#[test]
+fn a_task_that_needs_more_than_three_others_to_leave_names_three_and_counts_the_rest() {
+    play(
+        "room slots=9 memory=100
+         task a memory=20
+         task b memory=20
+         task c memory=20
+         task d memory=20
+         task e memory=20
+         plan
+         > start a
+         > start b
+         > start c
+         > start d
+         > start e
+         state a Running
+         state b Running
+         state c Running
+         state d Running
+         state e Running
+         task big prio=9 memory=90
+         plan
+         > hold big Capacity
+         explain big
+         > QuotaBlocked: waiting for 90 memory (100 of 100 in use, position 1)
+         > spec.policy.preemptEnabled=true lets it take the place of d/e, d/d, d/c and 2 more (lower priority)",
     );
 }
 

@@ -102,6 +102,7 @@ impl World {
                     preempt_enabled: preempt,
                     preempt_exempt: false,
                     stopping: false,
+                    deleted: false,
                     prefetched: false,
                     is_first: true,
                     rest_until: 0,

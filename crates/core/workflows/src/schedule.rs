@@ -59,7 +59,7 @@ impl Situation<'_> {
 pub struct Plan {
     /// Runs to make, in order, in one batch with the status.
     pub runs: Vec<Cause>,
-    /// The runs that have not ended are to be canceled.
+    /// The runs that have not ended are to be canceled. Backfills make theirs again.
     pub replaces: bool,
     /// What is to be reported.
     pub status: ScheduleStatus,

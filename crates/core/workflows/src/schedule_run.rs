@@ -16,6 +16,8 @@ pub const SCHEDULE_LABEL: &str = "muster.dev/schedule";
 pub const SCHEDULED_AT: &str = "muster.dev/scheduled-at";
 /// Annotation with the name of the backfill that a run was made for.
 pub const BACKFILL: &str = "muster.dev/backfill";
+/// Annotation of a run of a backfill that was canceled for another run, with the name of that: its time is made again.
+pub const REPLACED_BY: &str = "muster.dev/replaced-by";
 /// Annotation with the work that triggered a run.
 pub const TRIGGERED_BY: &str = "muster.dev/triggered-by";
 /// Annotation with how many runs triggered each other until this one.
@@ -48,6 +50,14 @@ impl Cause {
     /// Name of the backfill that a run is made for; empty if it is made for none.
     pub fn backfill(&self) -> &str {
         if let Self::Backfill { backfill, .. } = self { backfill } else { "" }
+    }
+
+    /// The time that a run is made for; `None` if the end of other work makes it.
+    pub fn time(&self) -> Option<Timestamp> {
+        match self {
+            Self::Time(time) | Self::Backfill { time, .. } => Some(*time),
+            Self::Trigger { .. } => None,
+        }
     }
 
     /// The name of the run. `taken` counts the tries that found it taken by something else.

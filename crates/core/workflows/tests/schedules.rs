@@ -89,7 +89,7 @@ impl Play {
             let at = if nominal == now { String::new() } else { format!("@{now}") };
             self.made.push(format!("{mark}{nominal}{at}"));
             let (name, backfill) = (cause.run_name(&self.schedule, 0), cause.backfill().to_owned());
-            let run = RunRef { kind: "Task".to_owned(), name, backfill };
+            let run = RunRef { kind: "Task".to_owned(), name, backfill, scheduled_at: cause.time() };
             self.active.push((run, self.now + self.run_minutes * 60));
         }
         self.schedule.status = plan.status;
@@ -429,6 +429,33 @@ fn a_backfill_replaces_nothing() {
     let mut play = Play::new(&with_a_past(&json!({"concurrency": "Replace"})), 8);
     play.until(5).backfill(-20, 0, None).until(9);
     assert_eq!((play.said().as_str(), play.replaced), ("0 b-20@8", 0));
+}
+
+#[test]
+fn a_time_of_a_backfill_whose_run_is_replaced_is_made_again() {
+    let mut play = Play::new(&with_a_past(&json!({"concurrency": "Replace"})), 4);
+    play.until(7).backfill(-20, 0, None).until(10);
+    // The regular run of 10 starts at once, in the place of the one for -20 that was made at 7.
+    assert_eq!((play.said().as_str(), play.replaced), ("0 b-20@7 10", 1));
+    assert_eq!(play.schedule.status.backfills[0].next, Some(Timestamp::from_second(MIDNIGHT - 20 * 60)));
+    play.until(25);
+    assert_eq!((play.said().as_str(), play.replaced), ("0 b-20@7 10 b-20@14 b-10@18 20 b-10@24", 2));
+    play.until(30);
+    assert_eq!((play.schedule.status.backfills[0].next, play.schedule.status.dropped), (None, 0));
+}
+
+#[test]
+fn the_last_time_of_a_backfill_is_made_again_though_another_backfill_was_asked_for() {
+    let mut play = Play::new(&with_a_past(&json!({"concurrency": "Replace"})), 4);
+    play.until(7).backfill(-10, 0, None).until(8);
+    assert_eq!((play.said().as_str(), play.schedule.status.backfills[0].next), ("0 b-10@7", None));
+    // The run that was made is written down as active.
+    play.look();
+    let minute = |minute: i64| Timestamp::from_second(MIDNIGHT + minute * 60);
+    let now = Timestamp::from_second(play.now);
+    play.schedule.spec.backfills = add_backfill(&play.schedule, minute(-30), minute(-20), None, now);
+    play.until(25);
+    assert_eq!(play.said(), "0 b-10@7 10 b-10@14 b-30@18 20 b-30@24");
 }
 
 #[test]

@@ -42,7 +42,7 @@ impl Engine {
 
     /// What is deleted stays on the board as a task whose attempt is about to end.
     fn keep_place(&mut self, mut brief: Brief) {
-        brief.view.stopping = true;
+        (brief.view.stopping, brief.view.deleted) = (true, true);
         brief.view.awaited = None;
         self.show(&brief.view);
         self.orphans.insert(brief.view.uid, brief);

@@ -21,13 +21,14 @@ pub struct RunKey {
 
 impl RunKey {
     /// Its name.
-    fn name(&self) -> String {
+    pub fn name(&self) -> String {
         self.path.split_once('/').map_or(&*self.path, |(_, name)| name).to_owned()
     }
 
-    /// As the status shows it, with the backfill it was made for.
-    pub fn to_ref(&self, backfill: &str) -> RunRef {
-        RunRef { kind: self.kind.to_string(), name: self.name(), backfill: backfill.to_owned() }
+    /// As the status shows it, with the backfill and the time it was made for.
+    pub fn to_ref(&self, backfill: &str, scheduled_at: Option<Timestamp>) -> RunRef {
+        let (kind, name) = (self.kind.to_string(), self.name());
+        RunRef { kind, name, backfill: backfill.to_owned(), scheduled_at }
     }
 }
 
@@ -38,8 +39,8 @@ pub struct Entry {
     pub uid: String,
     /// When it is looked at next.
     pub due: Option<Millis>,
-    /// Its runs that have not ended, each with the name of the backfill it was made for, if it was made for one.
-    pub active: BTreeMap<RunKey, String>,
+    /// Its runs that have not ended, as the status shows them.
+    pub active: BTreeMap<RunKey, RunRef>,
     /// Its runs that have, in the order in which they ended.
     pub ended: BTreeSet<EndedRun<RunKey>>,
     /// When a run last succeeded.
@@ -60,7 +61,7 @@ pub struct Place {
 impl Entry {
     /// Its runs that have not ended, as the status shows them.
     pub fn active_refs(&self) -> Vec<RunRef> {
-        self.active.iter().map(|(run, backfill)| run.to_ref(backfill)).collect()
+        self.active.values().cloned().collect()
     }
 
     /// How its last runs ended, the latest first.

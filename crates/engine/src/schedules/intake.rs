@@ -145,7 +145,10 @@ impl Schedules {
         let known = self.runs.insert(run.clone(), Place { schedule: path.clone(), ended });
         let is_news = known.is_none_or(|known| known.ended != ended);
         match ended {
-            None => drop(entry.active.insert(run, brief.backfill.clone())),
+            None => {
+                let shown = run.to_ref(&brief.backfill, brief.scheduled_at);
+                entry.active.insert(run, shown);
+            }
             Some((at, state)) => {
                 entry.active.remove(&run);
                 entry.ended.insert(EndedRun { at, key: run, state });

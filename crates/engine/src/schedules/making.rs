@@ -5,11 +5,12 @@ use std::sync::Arc;
 use muster_ports::clock::Millis;
 use muster_ports::store::{Batch, Key, Precondition, Store, Stored, Write};
 use muster_types::schedule::TriggerKind;
+use muster_types::schedule_status::RunRef;
 use muster_types::task_template::EmbeddedTask;
 use muster_types::{Job, JsonText, Metadata, Schedule, Task, TaskTemplate, Timestamp};
 use muster_workflows::schedule::{Situation, note_present, plan_schedule};
 use muster_workflows::schedule_history::choose_forgotten;
-use muster_workflows::schedule_run::{Cause, complete, render_job, render_task, sign};
+use muster_workflows::schedule_run::{Cause, REPLACED_BY, complete, render_job, render_task, sign};
 use muster_workflows::trigger::is_handled;
 use serde::Deserialize;
 
@@ -29,8 +30,8 @@ pub struct Made {
     pub path: Arc<str>,
     /// What is to be written, one after the other.
     pub batches: Vec<Batch>,
-    /// The runs that are made by it, each with the name of the backfill it is made for.
-    pub runs: Vec<(RunKey, String)>,
+    /// The runs that are made by it, as the status shows them.
+    pub runs: Vec<(RunKey, RunRef)>,
     /// When to look again.
     pub wake_at: Option<Timestamp>,
     /// Path of a TaskTemplate that is missing.
@@ -64,25 +65,35 @@ pub fn make(
 
     let mut writes = Vec::new();
     let mut runs = Vec::new();
-    if plan.replaces {
-        writes.extend(entry.active.keys().filter_map(|run| cancel(store, names, run)));
-    }
+    let mut replacement = None;
     let mut status = plan.status;
     for cause in &plan.runs {
-        match template.run(store, names, &schedule, cause, now.steady) {
+        let run = template.run(store, names, &schedule, cause, now.steady);
+        if let Some((run, _)) = &run {
+            replacement.get_or_insert_with(|| run.name());
+        }
+        match run {
             Some((run, Some(write))) => {
                 writes.push(write);
-                runs.push((run, cause.backfill().to_owned()));
+                let shown = run.to_ref(cause.backfill(), cause.time());
+                runs.push((run, shown));
             }
             // It is known by its own changes, and may have ended long ago.
             Some((_, None)) => note_present(&mut status, cause),
             None => {}
         }
     }
+    if plan.replaces {
+        let by = replacement.unwrap_or_else(|| schedule.metadata.name.clone());
+        writes.extend(entry.active.iter().filter_map(|(run, shown)| {
+            let replaced_by = (!shown.backfill.is_empty()).then_some(by.as_str());
+            cancel(store, names, run, replaced_by)
+        }));
+    }
     status.last_successful_time = status.last_successful_time.max(entry.succeeded);
     if !runs.is_empty() {
         let mut all = active;
-        all.extend(runs.iter().map(|(run, backfill)| run.to_ref(backfill)));
+        all.extend(runs.iter().map(|(_, shown)| shown.clone()));
         all.sort();
         all.truncate(SHOWN);
         status.active = all;
@@ -164,14 +175,22 @@ impl Template {
         now: Millis,
     ) -> Option<(RunKey, Option<Write>)> {
         let kind = if matches!(self, Self::Job) { TriggerKind::Job } else { TriggerKind::Task };
-        for taken in 0..NAME_TRIES {
+        let mut foreign = 0;
+        for taken in 0.. {
             let name = cause.run_name(schedule, taken);
             let key = key_of(names, kind, &format!("{}/{name}", schedule.metadata.namespace).into());
             let run = RunKey { kind, path: key.path.clone() };
             if let Some(found) = store.get(&key) {
-                let owner = RunBrief::read(kind, found.json()).and_then(|brief| brief.owner);
-                if owner.as_ref() == Some(&schedule.metadata.uid) {
-                    return Some((run, None));
+                let brief = RunBrief::read(kind, found.json());
+                let own = brief.filter(|brief| brief.owner.as_ref() == Some(&schedule.metadata.uid));
+                match own {
+                    // There may be many: they bound themselves.
+                    Some(brief) if brief.is_replaced => {}
+                    Some(_) => return Some((run, None)),
+                    None => foreign += 1,
+                }
+                if foreign == NAME_TRIES {
+                    break;
                 }
                 continue;
             }
@@ -208,22 +227,31 @@ fn key_of(names: &Names, kind: TriggerKind, path: &Arc<str>) -> Key {
     Key { resource: resource.clone(), path: path.clone() }
 }
 
-/// Asks for the end of a run.
-fn cancel(store: &Store, names: &Names, run: &RunKey) -> Option<Write> {
+/// Asks for the end of a run. `replaced_by` is the run that takes its place, if it is made again later.
+fn cancel(store: &Store, names: &Names, run: &RunKey, replaced_by: Option<&str>) -> Option<Write> {
     let key = key_of(names, run.kind, &run.path);
     let stored = store.get(&key)?;
+    if RunBrief::read(run.kind, stored.json()).is_none_or(|brief| brief.ended.is_some()) {
+        return None;
+    }
+    let note = |metadata: &mut Metadata| {
+        metadata.generation += 1;
+        if let Some(by) = replaced_by {
+            metadata.annotations.insert(REPLACED_BY.to_owned(), by.to_owned());
+        }
+    };
     let expect = Precondition::At(stored.revision);
     match run.kind {
         TriggerKind::Task => {
             let mut task: Task = Task::from_json(stored.json()).ok()?;
             let asked = std::mem::replace(&mut task.spec.cancel, true);
-            task.metadata.generation += 1;
+            note(&mut task.metadata);
             if asked { None } else { put(key, expect, &mut task) }
         }
         TriggerKind::Job => {
             let mut job: Job = Job::from_json(stored.json()).ok()?;
             let asked = std::mem::replace(&mut job.spec.cancel, true);
-            job.metadata.generation += 1;
+            note(&mut job.metadata);
             if asked { None } else { put(key, expect, &mut job) }
         }
     }

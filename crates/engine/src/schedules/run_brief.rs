@@ -6,7 +6,7 @@ use memchr::memmem::Finder;
 use muster_types::metadata::StringMap;
 use muster_types::schedule::TriggerKind;
 use muster_types::{State, Timestamp};
-use muster_workflows::schedule_run::{BACKFILL, depth_of};
+use muster_workflows::schedule_run::{BACKFILL, REPLACED_BY, SCHEDULED_AT, depth_of};
 use muster_workflows::trigger::EndedWork;
 use serde::Deserialize;
 
@@ -22,6 +22,10 @@ pub struct RunBrief {
     pub ended: Option<EndedWork>,
     /// Name of the backfill it was made for; empty if it was made for none.
     pub backfill: String,
+    /// The time it was made for.
+    pub scheduled_at: Option<Timestamp>,
+    /// It was canceled for another run and did not succeed: its time is made again.
+    pub is_replaced: bool,
     /// Its labels.
     pub labels: StringMap,
 }
@@ -53,7 +57,11 @@ impl RunBrief {
             depth: depth_of(&metadata.annotations),
         });
         let backfill = metadata.annotations.remove(BACKFILL).unwrap_or_default();
-        Some(Self { owner, ended, backfill, labels: metadata.labels })
+        let scheduled_at = metadata.annotations.get(SCHEDULED_AT).and_then(|time| time.parse().ok());
+        // One that succeeded before its cancel was taken in has made its time.
+        let has_succeeded = ended.as_ref().is_some_and(|work| work.state == State::Succeeded);
+        let is_replaced = metadata.annotations.contains_key(REPLACED_BY) && !has_succeeded;
+        Some(Self { owner, ended, backfill, scheduled_at, is_replaced, labels: metadata.labels })
     }
 }
 

@@ -4,10 +4,11 @@
 //! - A backfill makes no time that the schedule has still to make itself, so none that lies ahead.
 //! - It is bound by the concurrency of the schedule: where runs may not overlap, it makes one when nothing is active.
 //! - It cancels nothing, and `lastScheduledTime` does not move.
+//! - A run of it that a regular run replaces is made again: the backfill goes back to its time.
 //! - Backfills are made one after the other, in the order of the spec.
 
 use muster_types::schedule::{Backfill, Concurrency};
-use muster_types::schedule_status::BackfillStatus;
+use muster_types::schedule_status::{BackfillStatus, RunRef};
 use muster_types::{Schedule, ScheduleStatus, Timestamp};
 
 use super::due::Due;
@@ -22,6 +23,9 @@ const RUNS: usize = 100;
 pub fn plan_backfills(situation: &Situation<'_>, occurrences: Option<&Occurrences>, plan: &mut Plan) {
     let asked = &situation.schedule.spec.backfills;
     plan.status.backfills.retain(|known| asked.iter().any(|backfill| backfill.name == known.name));
+    if plan.replaces {
+        take_back(situation.active, &mut plan.status.backfills);
+    }
     let Some(occurrences) = occurrences else { return };
     for backfill in asked {
         let mut known = take_status(situation, occurrences, backfill, &mut plan.status);
@@ -40,6 +44,14 @@ pub fn plan_backfills(situation: &Situation<'_>, occurrences: Option<&Occurrence
         if !is_over {
             return;
         }
+    }
+}
+
+/// Each backfill goes on with the first of its times whose run is replaced. Later ones that have run are there and are passed over.
+fn take_back(replaced: &[RunRef], backfills: &mut [BackfillStatus]) {
+    for known in backfills {
+        let own = replaced.iter().filter(|run| run.backfill == known.name);
+        known.next = own.filter_map(|run| run.scheduled_at).chain(known.next).min();
     }
 }
 
@@ -106,7 +118,9 @@ pub fn add_backfill(
 ) -> Vec<Backfill> {
     let is_over = |backfill: &Backfill| {
         let known = schedule.status.backfills.iter().find(|known| known.name == backfill.name);
-        known.is_some_and(|known| known.next.is_none())
+        // A run that has not ended may be replaced, and is made again then.
+        let is_active = schedule.status.active.iter().any(|run| run.backfill == backfill.name);
+        known.is_some_and(|known| known.next.is_none()) && !is_active
     };
     let mut backfills: Vec<_> =
         schedule.spec.backfills.iter().filter(|backfill| !is_over(backfill)).cloned().collect();
