@@ -1,5 +1,6 @@
 //! A backfill makes the runs of its own times: none outside of them, each after the one before, no more at once than it may, and where
-//! runs may not overlap none beside another. One that is over made all of them. A schedule does not name runs that have ended for ever.
+//! runs may not overlap none beside another. One that is over made all of them, and made those again whose run was replaced by another
+//! run of the schedule. A schedule does not name runs that have ended for ever.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +9,7 @@ use serde_json::Value;
 use super::history::What;
 use super::present::Present;
 use super::schedule_times::{BACKFILL, SCHEDULED_AT, Times};
-use super::task::{Task, millis};
+use super::task::{Owner, Task, millis};
 use super::{Moment, Statement};
 
 const SCHEDULES: &str = "schedules.muster.dev";
@@ -33,6 +34,11 @@ impl Statement for ScheduleBackfills {
         }
         if let Some(task) = moment.task.filter(|_| moment.before.is_none()) {
             self.run(task, moment.present, broken);
+        } else if let Some(task) =
+            moment.task.filter(|task| task.status.state.as_deref() == Some("Succeeded"))
+        {
+            // It ended before its cancel was taken in: its time is not made again.
+            self.note_made(task);
         }
     }
 
@@ -62,7 +68,10 @@ impl ScheduleBackfills {
         let Some(owner) = run.owner_references.iter().find(|owner| owner.kind == "Schedule") else { return };
         let Some(time) = run.annotations.get(SCHEDULED_AT).and_then(|time| millis(time)) else { return };
         self.made.entry(owner.uid.clone()).or_default().insert(time);
-        let Some(backfill) = run.annotations.get(BACKFILL) else { return };
+        let Some(backfill) = run.annotations.get(BACKFILL) else {
+            self.replace(owner, &run.namespace, present);
+            return;
+        };
         present.compared();
         let key = (owner.uid.clone(), backfill.clone());
         let Some((from, to, most)) = self.asked.get(&key).copied() else {
@@ -88,6 +97,36 @@ impl ScheduleBackfills {
             broken.push(format!("{name} is one of {own} active runs of backfill {backfill}, {most} may be"));
         } else if !may_overlap && open().count() > 1 {
             broken.push(format!("{name} was made for backfill {backfill} while another run was active"));
+        }
+    }
+
+    fn note_made(&mut self, task: &Task) {
+        let time = task.metadata.annotations.get(SCHEDULED_AT).and_then(|time| millis(time));
+        let owner = task.metadata.owner_references.iter().find(|owner| owner.kind == "Schedule");
+        if let (Some(time), Some(owner)) = (time, owner) {
+            self.made.entry(owner.uid.clone()).or_default().insert(time);
+        }
+    }
+
+    /// A run that no backfill asked for took the place of those that are active: what backfills made of them is still to be made.
+    fn replace(&mut self, owner: &Owner, namespace: &str, present: &Present) {
+        let schedule = present.object(SCHEDULES, &format!("{namespace}/{}", owner.name));
+        if schedule.is_none_or(|it| it["spec"]["schedulePolicy"]["concurrency"] != "Replace") {
+            return;
+        }
+        let is_run = |it: &&Task| it.metadata.owner_references.iter().any(|it| it.uid == owner.uid);
+        // Somebody else's cancel stands.
+        let is_open = |it: &&Task| !it.gone && !it.is_over() && !it.spec.cancel;
+        for run in present.tasks.values().filter(is_run).filter(is_open) {
+            let annotations = &run.metadata.annotations;
+            let time = annotations.get(SCHEDULED_AT).and_then(|time| millis(time));
+            let (Some(backfill), Some(time)) = (annotations.get(BACKFILL), time) else { continue };
+            if let Some(made) = self.made.get_mut(&owner.uid) {
+                made.remove(&time);
+            }
+            if let Some(last) = self.last.get_mut(&(owner.uid.clone(), backfill.clone())) {
+                *last = (time - 1).min(*last);
+            }
         }
     }
 
@@ -138,13 +177,17 @@ mod tests {
     }
 
     fn schedule(story: &mut Story, status: &Value) {
+        schedule_of(story, &json!({"timeSpec": "* * * * *", "allowConcurrent": true}), status);
+    }
+
+    fn schedule_of(story: &mut Story, policy: &Value, status: &Value) {
         story.object(
             "schedules.muster.dev",
             "d/s",
             json!({
                 "metadata": {"name": "s", "uid": "s", "creationTimestamp": stamp(0)},
                 "spec": {
-                    "schedulePolicy": {"timeSpec": "* * * * *", "allowConcurrent": true},
+                    "schedulePolicy": policy,
                     "backfills": [{"name": "b", "from": stamp(-9), "to": stamp(-6)}],
                 },
                 "status": status,
@@ -192,6 +235,44 @@ mod tests {
     fn a_time_outside_of_the_backfill_and_one_out_of_order_are_found() {
         assert_eq!(filled(&[-6]).broken("schedule_backfills").len(), 1);
         assert_eq!(filled(&[-8, -9]).broken("schedule_backfills").len(), 1);
+    }
+
+    /// A run of a backfill is active, and a regular run takes its place.
+    fn replaced() -> Story {
+        let mut story = Story::new();
+        schedule_of(&mut story, &json!({"timeSpec": "* * * * *", "concurrency": "Replace"}), &json!({}));
+        run(&mut story, -9, "Succeeded");
+        run(&mut story, -8, "Succeeded");
+        run(&mut story, -7, "Ready");
+        story.write(&json!({"metadata": {
+            "name": "m0", "uid": "m0", "namespace": "d",
+            "annotations": {"muster.dev/scheduled-at": stamp(0)},
+            "ownerReferences": [{"kind": "Schedule", "name": "s", "uid": "s"}],
+        }}));
+        run(&mut story, -7, "Canceled");
+        story
+    }
+
+    #[test]
+    fn a_time_that_a_replacement_lost_is_found_and_one_that_is_made_again_is_as_promised() {
+        let over = json!({"backfills": [{"name": "b", "until": stamp(-7)}]});
+        let policy = json!({"timeSpec": "* * * * *", "concurrency": "Replace"});
+        let mut story = replaced();
+        schedule_of(&mut story, &policy, &over);
+        assert_eq!(story.broken("schedule_backfills").len(), 1);
+        let mut story = replaced();
+        story.write(&json!({"metadata": {
+            "name": "again", "uid": "again", "namespace": "d",
+            "annotations": {"muster.dev/scheduled-at": stamp(-7), "muster.dev/backfill": "b"},
+            "ownerReferences": [{"kind": "Schedule", "name": "s", "uid": "s"}],
+        }}));
+        schedule_of(&mut story, &policy, &over);
+        assert!(
+            !story
+                .broken("schedule_backfills")
+                .iter()
+                .any(|it| it.contains("left out") || it.contains("later"))
+        );
     }
 
     #[test]

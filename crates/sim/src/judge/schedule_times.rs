@@ -9,11 +9,12 @@ use serde_json::Value;
 
 use super::history::What;
 use super::present::Present;
-use super::task::{Metadata, millis};
+use super::task::{Metadata, Task, millis};
 use super::{Moment, Statement};
 
 pub const SCHEDULED_AT: &str = "muster.dev/scheduled-at";
 pub const BACKFILL: &str = "muster.dev/backfill";
+pub const REPLACED_BY: &str = "muster.dev/replaced-by";
 const MINUTE: i64 = 60_000;
 /// A clock that goes back may come to a time again that was made before it went back.
 const SLACK: i64 = 1_000;
@@ -54,6 +55,11 @@ impl Statement for ScheduleTimes {
         }
         if let Some(task) = moment.task.filter(|_| moment.before.is_none()) {
             self.run(&task.metadata, moment.present, broken);
+        } else if let Some((task, before)) = moment.task.zip(moment.before) {
+            let is_replaced = |task: &Task| task.metadata.annotations.contains_key(REPLACED_BY);
+            if is_replaced(task) && !is_replaced(before) {
+                self.replace(&task.metadata);
+            }
         } else if commit.resource == "jobs.muster.dev" && !commit.deleted {
             #[derive(serde::Deserialize)]
             struct Head {
@@ -118,6 +124,15 @@ impl ScheduleTimes {
             self.due.entry(uid.to_owned()).or_insert(0);
         }
         self.schedules.insert(uid.to_owned(), schedule.clone());
+    }
+
+    /// A run of a backfill was canceled for another one: its time may be made again.
+    fn replace(&mut self, run: &Metadata) {
+        let time = run.annotations.get(SCHEDULED_AT).and_then(|time| millis(time));
+        let owner = run.owner_references.iter().find(|owner| owner.kind == "Schedule");
+        if let (Some(time), Some(owner), Some(backfill)) = (time, owner, run.annotations.get(BACKFILL)) {
+            self.filled.remove(&(owner.uid.clone(), backfill.clone(), time));
+        }
     }
 
     fn run(&mut self, run: &Metadata, present: &Present, broken: &mut Vec<String>) {
