@@ -144,6 +144,8 @@ pub struct Engine {
     spans: TaskTracer,
     /// Attempts that ended and were not written down yet.
     ran: HashMap<Handle, Ran>,
+    /// Pods that are there still though their attempt has ended, with the path of their task.
+    pods_left: BTreeMap<Handle, Arc<str>>,
     /// Groups in brief, as they were at a revision.
     group_briefs: HashMap<Arc<str>, (Revision, GroupBrief)>,
     /// Every robot, and which tasks are there.
@@ -158,6 +160,7 @@ impl Engine {
             teller: Teller::new(outside.telemetry.clone()),
             spans: TaskTracer::new(outside.tracer.clone(), outside.telemetry.clone()),
             ran: HashMap::new(),
+            pods_left: BTreeMap::new(),
             settings,
             outside,
             files,
@@ -277,6 +280,11 @@ impl Engine {
         self.readiness.judge(&self.catalogs, &self.outside.store, now).await;
         let pass = Pass { facts: facts.len(), ignored, refused: failed.len(), took: begun.elapsed() };
         self.teller.pass(&self.board, &plan, pass);
+        for (fact, path) in facts.iter().zip(&concerned) {
+            if fact.what == Observation::Removed && !path.as_ref().is_some_and(|it| failed.contains(it)) {
+                self.pods_left.remove(&fact.handle);
+            }
+        }
         let again = facts.into_iter().zip(concerned);
         let again = again.filter(|(_, path)| path.as_ref().is_some_and(|path| failed.contains(path)));
         let again: Vec<_> = again.map(|(fact, _)| fact).collect();
@@ -557,6 +565,7 @@ impl Engine {
             if let Action::Keep(handle, seconds) = action {
                 let until = now.next_second().saturating_add(*seconds);
                 self.due.keep(self.pin(&edit.task, handle.clone()), until);
+                self.note_pod(&edit.task, handle);
             }
         }
         if edit.is_deletion() {
@@ -579,6 +588,15 @@ impl Engine {
                 Action::Stop(handle, grace) => self.outside.runtime.stop(&handle, grace),
                 Action::Files(order) => self.files.order(order),
             }
+        }
+    }
+
+    /// The pod of an attempt that has ended is there still: its task is looked up when the pod goes.
+    fn note_pod(&mut self, task: &Task, handle: &Handle) {
+        let runtime = task.spec.stated_runtime().unwrap_or(self.settings.queue.default_runtime);
+        if runtime == RuntimeName::Pod {
+            let path = format!("{}/{}", task.metadata.namespace, task.metadata.name);
+            self.pods_left.insert(handle.clone(), path.into());
         }
     }
 

@@ -98,7 +98,8 @@ impl Pace {
         let long = long.count();
         let turning = slots.saturating_sub(u32::try_from(long).unwrap_or(u32::MAX));
         let each = (ROUND_TRIP as f64 / average.max(1.0)).min(self.most);
-        let end = self.gap.map_or(f64::MAX, |gap| ROUND_TRIP as f64 / gap);
+        // At least one, or ends that each wait for a round trip would never be seen to come faster.
+        let end = self.gap.map_or(f64::MAX, |gap| (ROUND_TRIP as f64 / gap).max(1.0));
         (f64::from(turning) * each).min(end) as u32
     }
 
@@ -166,6 +167,13 @@ mod tests {
         pace.last_end = Some(Millis(0));
         end_one(&mut pace);
         assert_eq!(pace.prefetch(2, LATER), 8, "a pause says nothing about the pace");
+    }
+
+    #[test]
+    fn one_is_prefetched_where_every_end_waits_for_a_slow_commit() {
+        let mut pace = pace_of(1, 1);
+        pace.gap = Some(40.0);
+        assert_eq!(pace.prefetch(1, LATER), 1);
     }
 
     #[test]

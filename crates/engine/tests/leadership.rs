@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use muster_engine::leadership::{Candidate, ENGINE_MARK, ONE_LEASE, Term};
-use muster_ports::clock::{Clock, SystemClock};
+use muster_ports::clock::{Clock, ManualClock, SystemClock};
 use muster_ports::store::{History, Lease, MemoryLog, Store};
 use tokio::time::timeout;
 
@@ -77,6 +77,26 @@ async fn a_lease_that_was_given_up_is_taken_at_once() {
     let waiting = tokio::spawn(async move { next.campaign().await });
     term.resign().await;
     assert!(timeout(DEADLINE, waiting).await.unwrap().unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_wall_clock_that_jumps_ends_no_lease_and_prolongs_none() {
+    const HOURS: i64 = 2 * 3_600_000;
+    let (store, wall) = (store(), ManualClock::default());
+    let lease = 5 * LEASE;
+    let on = |holder| Candidate { lease, clock: Arc::new(wall.clone()), ..engine(&store, holder) };
+    let mut term = elected(&on("holder")).await;
+    let holding = tokio::spawn(async move { term.hold().await });
+    let other = on("other");
+    let mut waiting = tokio::spawn(async move { other.campaign().await });
+    for jump in [HOURS, -HOURS, -HOURS, HOURS, HOURS] {
+        wall.jump_wall(jump);
+        assert!(timeout(lease / 2, &mut waiting).await.is_err(), "the holder renews its lease");
+    }
+    assert!(!holding.is_finished() && holder(&store, ONE_LEASE).unwrap() == "holder engine");
+    holding.abort();
+    wall.jump_wall(-HOURS);
+    assert!(timeout(DEADLINE, waiting).await.unwrap().unwrap().is_some(), "nobody renews it any more");
 }
 
 /// Moves by a second whenever it is read.

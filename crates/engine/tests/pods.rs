@@ -177,18 +177,20 @@ async fn what_was_chosen_before_a_refusal_was_reported_says_so() {
 
 #[tokio::test]
 async fn a_pod_that_is_removed_after_its_task_ended_is_recorded() {
-    let mut world = World::new();
-    world.make("a", json!({})).await;
-    let handle = world.step().await.remove(0).handle;
-    let at = world.clock.now();
-    world.report(&handle, Observation::Ended(Ending::of_leader(0, Cause::Itself, at)));
-    world.step().await;
-    assert_eq!(world.task("a").state(), State::Succeeded);
-    world.report(&handle, Observation::Removed);
-    world.step().await;
-    let task = world.task("a");
-    let deleted = task.status.events.iter().filter(|record| record.kind == RecordKind::PodDeleted);
-    assert_eq!((deleted.count(), task.state()), (1, State::Succeeded));
+    for spec in [json!({}), json!({"ttl": {"succeeded": 0}})] {
+        let mut world = World::new();
+        world.make("a", spec).await;
+        let handle = world.step().await.remove(0).handle;
+        let at = world.clock.now();
+        world.report(&handle, Observation::Ended(Ending::of_leader(0, Cause::Itself, at)));
+        world.step().await;
+        assert_eq!(world.task("a").state(), State::Succeeded);
+        world.report(&handle, Observation::Removed);
+        world.step().await;
+        let task = world.task("a");
+        let deleted = task.status.events.iter().filter(|record| record.kind == RecordKind::PodDeleted);
+        assert_eq!((deleted.count(), task.state()), (1, State::Succeeded));
+    }
 }
 
 #[tokio::test]

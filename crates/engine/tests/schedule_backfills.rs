@@ -217,3 +217,33 @@ async fn a_run_of_a_backfill_that_a_user_canceled_is_not_made_again() {
     let status = world.status();
     assert_eq!((&status["backfills"][0]["next"], &status["backfills"][0]["made"]), (&Value::Null, &json!(1)));
 }
+
+#[tokio::test]
+async fn a_run_of_a_backfill_that_a_user_canceled_or_deleted_is_not_made_again_though_it_is_gone() {
+    for deleted in [false, true] {
+        let backfill = json!([{"name": "b", "from": "2027-01-14T00:00:00Z", "to": "2027-01-15T00:00:00Z"}]);
+        let mut world = World::new(json!({"concurrency": "Replace"}), backfill).await;
+        world.settle().await;
+        let name = "s-20270114t090000";
+        let mut run = world.get("tasks", name);
+        if deleted {
+            run["metadata"]["deletionTimestamp"] = json!(world.clock.now().to_timestamp());
+            run["metadata"]["finalizers"] = json!(["muster.dev/attempt"]);
+        } else {
+            run["spec"]["cancel"] = json!(true);
+        }
+        world.put("tasks", run).await;
+        // The regular run is due while the other one still ends.
+        world.clock.advance(2 * HOUR);
+        world.settle().await;
+        world
+            .store
+            .commit(Batch::of(Write::Delete { key: key("tasks", name), expect: Precondition::Exists }))
+            .await
+            .expect("a commit");
+        world.settle().await;
+        world.end_runs("Succeeded").await;
+        assert_eq!(world.runs(""), ["s-20270115t090000"], "deleted: {deleted}");
+        assert_eq!(world.status()["backfills"][0]["next"], Value::Null);
+    }
+}

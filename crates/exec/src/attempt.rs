@@ -42,6 +42,8 @@ pub(crate) struct Attempt {
     pub(crate) over_at: Option<Millis>,
     /// Containers of docker or podman that are to be removed.
     pub(crate) removal: Option<Removal>,
+    /// It is over but for processes that left its process groups: since when, and when they are looked for again.
+    pub(crate) escaped: Option<(Instant, Instant)>,
 }
 
 /// The program of one container.
@@ -72,6 +74,7 @@ impl Attempt {
             leader_ended: None,
             over_at: None,
             removal: None,
+            escaped: None,
         }
     }
 
@@ -182,7 +185,8 @@ impl Attempt {
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let give_up = self.programs.iter().filter_map(|program| program.give_up_at);
         let removal = self.removal.as_ref().and_then(Removal::deadline);
-        give_up.chain(self.course.deadline()).chain(removal).min()
+        let escaped = self.escaped.map(|(_, again)| again);
+        give_up.chain(self.course.deadline()).chain(removal).chain(escaped).min()
     }
 
     /// The output of its leading program, while it can be read.

@@ -40,6 +40,7 @@ use crate::program_path::FoundPrograms;
 use crate::queue::Queue;
 use crate::settings::Settings;
 use crate::spares::Spares;
+use crate::spawn::mark_of;
 use crate::spawner::Spawner;
 use crate::start_failure::Refusal;
 use crate::timers::Timers;
@@ -53,6 +54,8 @@ const BUFFER: usize = 64 << 10;
 const EVENTS: usize = 256;
 /// How long what was killed may take to be gone when the executor ends.
 const LAST_WAIT: Duration = Duration::from_secs(5);
+/// Between two looks for what an attempt left outside of its process groups, when that was told to end.
+const AGAIN: Duration = Duration::from_millis(2);
 /// The longest single wait; longer ones are waited for in turns.
 const LONGEST_WAIT: Duration = Duration::from_hours(1);
 
@@ -360,6 +363,9 @@ impl Executor {
             }
             return;
         }
+        if self.await_escaped(id) {
+            return;
+        }
         let Some(mut attempt) = self.attempts.remove(&id) else { return };
         let handle = attempt.handle.clone();
         self.ids.remove(&handle);
@@ -379,6 +385,27 @@ impl Executor {
         };
         self.dying_groups.extend(attempt.group.take().filter(|group| !group.remove()));
         self.report_at(attempt.over_at.unwrap_or_else(wall_now), handle, what);
+    }
+
+    /// Ends what left the process groups of an attempt that is over otherwise. True while it has to be waited for.
+    fn await_escaped(&mut self, id: u64) -> bool {
+        let Some(own) = &self.household else { return false };
+        let Some(attempt) = self.attempts.get(&id) else { return false };
+        let mark = mark_of(&attempt.handle);
+        if !own.end_marked(&mark, || self.attempts.values().flat_map(Attempt::pids).collect()) {
+            return false;
+        }
+        let now = Instant::now();
+        let Some(attempt) = self.attempts.get_mut(&id) else { return false };
+        let (since, _) = *attempt.escaped.get_or_insert((now, now));
+        if now.duration_since(since) >= LAST_WAIT {
+            // What cannot be killed is left to the sweep.
+            return false;
+        }
+        let again = now + AGAIN;
+        attempt.escaped = Some((since, again));
+        self.timers.rearm(id, &mut attempt.armed, Some(again));
+        true
     }
 
     fn report(&mut self, handle: Handle, what: Observation) {

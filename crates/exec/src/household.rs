@@ -4,14 +4,19 @@
 //! an orphan becomes its child. Which attempt it came from is not known, but it started while that attempt ran: an orphan
 //! that is older than every running attempt belongs to one that ended, and is killed. An orphan is never killed while the
 //! attempt it came from may still run.
+//!
+//! Most orphans say themselves where they came from: the mark of their attempt is in their environment. Those are ended before
+//! the end of the attempt counts, because whatever may start only then would run beside them. The sweep is for the others.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, set_child_subreaper, waitpid};
 
-use crate::procfs::{ProcessStat, processes};
+use crate::procfs::{ProcessStat, processes, stat_of};
 
 /// Between two looks at all processes, at least; a look may take a hundredth of the time.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -25,6 +30,8 @@ const SLACK_TICKS: u64 = 2;
 pub(crate) struct Household {
     me: i32,
     sweep_at: Option<Instant>,
+    /// The children of the thread that orphans become children of, if the kernel lists them.
+    children: Option<File>,
 }
 
 impl Household {
@@ -32,7 +39,52 @@ impl Household {
     pub(crate) fn adopt() -> io::Result<Self> {
         let me = rustix::process::getpid();
         set_child_subreaper(Some(me))?;
-        Ok(Self { me: me.as_raw_nonzero().get(), sweep_at: None })
+        let me = me.as_raw_nonzero().get();
+        let children = File::open(format!("/proc/self/task/{me}/children")).ok();
+        Ok(Self { me, sweep_at: None, children })
+    }
+
+    /// Kills the orphans that carry the mark of an attempt which is over otherwise, with all that descends from them. True if
+    /// some are not gone yet, or may come: what a dying process leaves becomes an orphan next. `programs` are those that the
+    /// executor follows.
+    pub(crate) fn end_marked(&self, mark: &str, programs: impl FnOnce() -> BTreeSet<i32>) -> bool {
+        let children = self.read_children();
+        if children.is_empty() {
+            return false;
+        }
+        let programs = programs();
+        let mut left = BTreeSet::new();
+        let mut is_dying = false;
+        for child in children.into_iter().filter(|child| !programs.contains(child)) {
+            match fs::read(format!("/proc/{child}/environ")) {
+                Ok(environ) if environ.split(|byte| *byte == 0).any(|it| it == mark.as_bytes()) => {
+                    left.insert(child);
+                }
+                // It has no memory any more.
+                Ok(environ) if environ.is_empty() => match stat_of(child) {
+                    Some(stat) if stat.zombie => reap(child),
+                    Some(_) => {
+                        is_dying |= fs::read(format!("/proc/{child}/cmdline")).is_ok_and(|it| it.is_empty())
+                    }
+                    None => {}
+                },
+                Ok(_) | Err(_) => {}
+            }
+        }
+        if !left.is_empty() {
+            kill_all(&with_descendants(&left, &processes().collect::<Vec<_>>()));
+        }
+        is_dying || !left.is_empty()
+    }
+
+    fn read_children(&self) -> Vec<i32> {
+        let (mut text, mut buffer) = (Vec::new(), [0; 4096]);
+        let Some(file) = &self.children else { return Vec::new() };
+        while let Ok(read @ 1..) = file.read_at(&mut buffer, text.len() as u64) {
+            text.extend_from_slice(&buffer[..read]);
+        }
+        let text = String::from_utf8_lossy(&text);
+        text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect()
     }
 
     /// Something runs that may leave orphans.

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use muster_types::attempt::LaunchContainer;
+use muster_types::attempt::{Handle, LaunchContainer};
 use rustix::fd::OwnedFd;
 use rustix::fs::OFlags;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -27,9 +27,19 @@ pub(crate) struct Spawned {
     pub(crate) output: OwnedFd,
 }
 
+/// In the environment of every program and of what it starts: the attempt it belongs to.
+const MARK: &str = "MUSTER_ATTEMPT";
+
+/// The mark of what belongs to an attempt, as it stands in an environment.
+pub(crate) fn mark_of(attempt: &Handle) -> String {
+    format!("{MARK}={attempt}")
+}
+
 /// Where a program runs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place<'a> {
+    /// For which attempt.
+    pub(crate) attempt: &'a Handle,
     /// Its directory.
     pub(crate) work: &'a Path,
     /// As whom, if not as whoever runs this.
@@ -78,7 +88,7 @@ pub(crate) fn find(
 pub(crate) fn spawn_file(
     container: &LaunchContainer,
     path: &Path,
-    Place { work, account }: Place<'_>,
+    Place { attempt, work, account }: Place<'_>,
     null: &OwnedFd,
 ) -> Result<Spawned, StartFailure> {
     let [program, arguments @ ..] = container.command.as_slice() else { return Err(no_command()) };
@@ -90,6 +100,7 @@ pub(crate) fn spawn_file(
         .args(arguments)
         .env_clear()
         .envs(container.env.iter().map(|(key, value)| (key, value)))
+        .env(MARK, attempt.to_string())
         .current_dir(work)
         .process_group(0)
         .stdin(null.try_clone().map_err(resources)?)

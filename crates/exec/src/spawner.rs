@@ -246,7 +246,8 @@ impl Starter {
         let start_ticks = ticks_now();
         let spawned = launch.containers.first().and_then(|container| {
             let path = find(container, &work, &shop.default_path, &mut self.programs).ok()?;
-            spawn_file(container, &path, Place { work: &work, account: None }, &shop.null).ok()
+            let place = Place { attempt: &launch.handle, work: &work, account: None };
+            spawn_file(container, &path, place, &shop.null).ok()
         });
         let Some(spawned) = spawned else {
             // It may have been taken away since it was found.

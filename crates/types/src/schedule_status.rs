@@ -43,7 +43,8 @@ pub struct ScheduleStatus {
     /// How many occurrences are still to come; absent if there is no end to them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remaining: Option<u64>,
-    /// How many occurrences were left out because they were outdated, or passed while the schedule was suspended.
+    /// How many occurrences were left out because they were outdated, passed while the schedule was suspended, or belonged to a backfill and
+    /// were replaced four times.
     #[serde(skip_serializing_if = "is_default", deserialize_with = "null_is_default")]
     pub dropped: u64,
     /// How many runs were made.
@@ -112,6 +113,18 @@ pub struct BackfillStatus {
     /// How many runs it made, those included that took the place of replaced ones. Runs that were there already are not among them.
     #[serde(default, skip_serializing_if = "is_default")]
     pub made: u64,
+    /// The time whose run was replaced last. Its run is made again three times; then the time is left out and counts as dropped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaced: Option<ReplacedTime>,
+}
+
+/// A time of a backfill whose run was canceled for another run of the schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReplacedTime {
+    /// The time.
+    pub time: Timestamp,
+    /// How often its run was replaced.
+    pub count: u32,
 }
 
 /// Work whose end made a run.

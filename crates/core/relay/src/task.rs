@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use muster_types::State;
+use muster_types::attempt::SERVER_STOPPED;
 use muster_types::task_status::QuotaRefusals;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -140,10 +141,12 @@ fn run(before: Option<&SeenTask<'_>>, after: &SeenTask<'_>) -> Vec<Step> {
     let tried = before.map_or(0, SeenTask::tries);
     let first = Some(Cds { retry_count: tried, ..after.cds("running", Unique::Once, None) });
     let again = || {
-        let preempted =
-            after.status.attempts.iter().any(|it| it.number + 1 == attempt && it.reason == "Preempted");
+        // Neither says anything about the task.
+        let is_needless = |reason: &str| matches!(reason, "Preempted" | SERVER_STOPPED);
+        let needless =
+            after.status.attempts.iter().any(|it| it.number + 1 == attempt && is_needless(&it.reason));
         let tried = before.map_or_else(|| after.tries(), SeenTask::tries);
-        (!preempted)
+        (!needless)
             .then(|| Cds { retry_count: tried, ..after.cds("retry", Unique::Count(attempt.into()), None) })
     };
     let runs = after.status.events.iter().filter(|record| record.kind == RAN).count();

@@ -111,7 +111,7 @@ fn an_attempt_that_was_written_with_its_end_ran_all_the_same() {
 }
 
 #[test]
-fn a_second_attempt_is_a_retry_after_a_failure_and_nothing_after_preemption() {
+fn a_second_attempt_is_a_retry_after_a_failure_and_nothing_after_preemption_or_a_clean_stop() {
     let until = |ended: &str| {
         vec![
             at("Running", 1, &[1], &[]),
@@ -125,6 +125,7 @@ fn a_second_attempt_is_a_retry_after_a_failure_and_nothing_after_preemption() {
     assert_eq!(told_of_task(&cds(), &until("ExecutorLost")), after_failure);
     let after_preemption = told_of_task(&cds(), &until("Preempted"));
     assert_eq!(after_preemption, ["cds.job.starting u/starting", "cds.job.running u/running"]);
+    assert_eq!(told_of_task(&cds(), &until("ServerStopped")), after_preemption);
     assert_eq!(
         told_of_task(&events(), &until("Preempted")).last().unwrap(),
         "dev.muster.task.running u/running/2"

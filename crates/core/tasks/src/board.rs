@@ -135,7 +135,9 @@ pub struct Board {
     pub(crate) recalled: BTreeSet<Rank>,
     /// Nothing is started any more.
     pub(crate) is_closed: bool,
-    /// Tasks whose attempt was told to end.
+    /// Tasks that have an attempt, or are about to.
+    pub(crate) active: BTreeSet<Slot>,
+    /// Those of them whose attempt was told to end.
     pub(crate) leaving: BTreeSet<Slot>,
     /// Tasks whose attempt finds no place at its runtime, by uid.
     pub(crate) stuck: BTreeMap<u128, Stuck>,
@@ -199,6 +201,7 @@ impl Board {
             prefetched: BTreeSet::new(),
             recalled: BTreeSet::new(),
             is_closed: false,
+            active: BTreeSet::new(),
             leaving: BTreeSet::new(),
             stuck: BTreeMap::new(),
             placement_needs: BTreeMap::new(),
@@ -585,6 +588,7 @@ impl Board {
                 group.active += 1;
                 self.rooms.of(entry.runtime).enter(entry.need);
                 self.isolated_active += u32::from(entry.isolated);
+                self.active.insert(slot);
                 if entry.stopping {
                     self.leaving.insert(slot);
                 }
@@ -639,6 +643,7 @@ impl Board {
                 self.rooms.of(entry.runtime).leave(entry.need);
                 self.isolated_active -= u32::from(entry.isolated);
                 self.isolation_eased |= entry.isolated;
+                self.active.remove(&slot);
                 self.leaving.remove(&slot);
                 self.victims.remove(&victim(slot, &entry, group.boost));
             }

@@ -109,19 +109,20 @@ impl Board {
 
     /// The isolated task that a task waits for: one with an attempt, else one that is before it in order.
     fn isolated_before(&self, slot: Slot) -> Option<TaskRef> {
-        let active = self.entries().find(|(_, entry)| entry.isolated && entry.phase.is_active());
+        let is_isolated = |slot: &Slot| self.entry(*slot).is_some_and(|entry| entry.isolated);
+        let active = self.active.iter().copied().find(is_isolated);
         let rank = self.rank(slot)?;
         let first = || {
-            let offered = self.offered.range(..rank).map(|((.., other), _)| *other);
-            offered.into_iter().find(|other| self.entry(*other).is_some_and(|other| other.isolated))
+            let mut offered = self.offered.range(..rank).map(|((.., other), _)| *other);
+            offered.find(|other| is_isolated(other) && !self.stranded.contains_key(other))
         };
-        active.map(|(slot, _)| slot).or_else(first).map(|slot| self.reference(slot))
+        active.or_else(first).map(|slot| self.reference(slot))
     }
 
     /// Paths of the other tasks that have an attempt, with the reason if that is about to end.
     fn active_beside(&self, slot: Slot) -> impl Iterator<Item = String> {
-        let others = self.entries().filter(move |(other, entry)| *other != slot && entry.phase.is_active());
-        others.map(|(_, entry)| match describe_end(entry) {
+        let others = self.active.iter().filter(move |other| **other != slot);
+        others.filter_map(|other| self.entry(*other)).map(|entry| match describe_end(entry) {
             Some(end) => format!("{} (it {end})", entry.path),
             None => entry.path.to_string(),
         })
@@ -166,7 +167,9 @@ impl Board {
             return if names.is_empty() {
                 names
             } else {
-                format!("spec.policy.preemptEnabled=true lets it take the place of {names} (lower priority)")
+                format!(
+                    "with spec.policy.preemptEnabled=true it could take the place of {names} (lower priority)"
+                )
             };
         };
         let names = self.names_of(&self.find_victims(slot, right).needed);

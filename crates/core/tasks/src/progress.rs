@@ -181,7 +181,8 @@ pub fn observe_ended(
         return leave(task, handle, why, settings, now);
     }
     if ending.cause == Cause::Stopped && ending.reason.as_deref() == Some(SERVER_STOPPED) {
-        return Ok(stopped_with_server(task, settings, now)?);
+        let has_run = !ending.containers.is_empty();
+        return Ok(stopped_with_server(task, has_run, settings, now)?);
     }
     let failed =
         ending.containers.iter().find(|container| container.exit_code != 0 && !container.killed_as_leftover);
@@ -348,7 +349,7 @@ pub fn observe_lost(
         return leave(task, handle, why, settings, now);
     }
     if reason == SERVER_STOPPED {
-        return Ok(stopped_with_server(task, settings, now)?);
+        return Ok(stopped_with_server(task, true, settings, now)?);
     }
     fail(task, Failure::ExecutorLost, message, settings, now)?;
     if ran && reason == ROBOT_LOST && !state_of(task).is_terminal() {
@@ -487,10 +488,15 @@ fn preempted(task: &mut Task, handle: &Handle, rest: i64, now: Millis) -> Result
 }
 
 /// The server was told to stop and ended the attempt. That says nothing about the task and uses up no limit. A task that may not be
-/// tried again after its executor was lost is not tried again here either: it ran, and may not run twice.
-fn stopped_with_server(task: &mut Task, settings: &Settings, now: Millis) -> Result<(), Refused> {
+/// tried again after its executor was lost is not tried again here either if it ran: it may not run twice.
+fn stopped_with_server(
+    task: &mut Task,
+    has_run: bool,
+    settings: &Settings,
+    now: Millis,
+) -> Result<(), Refused> {
     const WORDS: &str = "the server was stopped";
-    if !survives_loss(task) {
+    if has_run && !survives_loss(task) {
         return fail(task, Failure::ExecutorLost, WORDS, settings, now);
     }
     add_record(&mut task.status.events, RecordKind::PodFailed, WORDS, now.to_timestamp());

@@ -46,7 +46,7 @@ pub fn recover(task: &mut Task, lost: bool, now: i64) -> Recovery {
     if let Some(pause) = restart.and_then(|policy| restarted(&policy, count, now)) {
         return Recovery::After(pause);
     }
-    reschedule.map_or(Recovery::GiveUp, |policy| rescheduled(&policy, count, now))
+    reschedule.map_or(Recovery::GiveUp, |policy| rescheduled(&policy, restart.as_ref(), count, now))
 }
 
 /// Seconds until the restart, if there may be one.
@@ -56,7 +56,7 @@ fn restarted(policy: &Restart, count: &mut RecoveryCount, now: i64) -> Option<i6
     remember(&mut count.failed_at, policy.interval, now);
     let allowed = allowed(policy.attempts, policy.interval);
     // An interval that is over before as many restarts can have been would allow them for ever.
-    let quickest = i64::from(allowed).saturating_mul(delay.saturating_add(BETWEEN_RESTARTS));
+    let quickest = quickest_restarts(policy);
     let interval = policy.interval.map(|interval| interval.seconds_rounded_up().max(quickest));
     if within(count.failures, &count.failed_at, interval, now) <= allowed {
         return Some(delay);
@@ -68,10 +68,27 @@ fn restarted(policy: &Restart, count: &mut RecoveryCount, now: i64) -> Option<i6
     Some(leaves.saturating_sub(now).max(delay))
 }
 
-fn rescheduled(policy: &Reschedule, count: &mut RecoveryCount, now: i64) -> Recovery {
-    let interval = policy.interval.map(Duration::seconds_rounded_up);
+/// The least time in which a task can be restarted as often as is allowed.
+fn quickest_restarts(policy: &Restart) -> i64 {
+    let delay = policy.delay.map_or(0, Duration::seconds_rounded_up);
+    i64::from(allowed(policy.attempts, policy.interval))
+        .saturating_mul(delay.saturating_add(BETWEEN_RESTARTS))
+}
+
+fn rescheduled(
+    policy: &Reschedule,
+    restart: Option<&Restart>,
+    count: &mut RecoveryCount,
+    now: i64,
+) -> Recovery {
+    let allowed = allowed(policy.attempts, policy.interval);
+    // As with restarts: the interval is not over before as many reschedules can have been, with the restarts between them.
+    let restarts = restart.map_or(0, quickest_restarts).saturating_add(BETWEEN_RESTARTS);
+    let waits = (0..allowed).map(|before| wait(policy, before).saturating_add(restarts));
+    let quickest = waits.fold(0_i64, i64::saturating_add);
+    let interval = policy.interval.map(|interval| interval.seconds_rounded_up().max(quickest));
     let before = within(count.reschedules, &count.rescheduled_at, interval, now);
-    if !policy.unlimited && before >= allowed(policy.attempts, policy.interval) {
+    if !policy.unlimited && before >= allowed {
         return Recovery::GiveUp;
     }
     count.reschedules = count.reschedules.saturating_add(1);
@@ -180,6 +197,21 @@ mod tests {
         let spec = serde_json::json!({"reschedule": {"attempts": 1, "delay": "10s", "interval": "100s"}});
         let again = Recovery::After(10);
         assert_eq!(says(&spec, &[-10, -111, -120]), [again, again, Recovery::GiveUp]);
+    }
+
+    #[test]
+    fn an_interval_that_is_shorter_than_the_waits_it_allows_is_reached_all_the_same() {
+        let policy = serde_json::json!({"attempts": 2, "interval": "20s", "delay": "30s", "delayFunction": "constant"});
+        let spec = serde_json::json!({"reschedule": policy});
+        let again = Recovery::After(30);
+        assert_eq!(says(&spec, &[10, 41, 72]), [again, again, Recovery::GiveUp]);
+        assert_eq!(says(&spec, &[10, 41, 572]), [again; 3], "they are far enough apart");
+        let spec = serde_json::json!({"restart": {"attempts": 1, "delay": "15s"}, "reschedule": policy});
+        let restart = Recovery::After(15);
+        assert_eq!(
+            says(&spec, &[10, 26, 57, 73, 104, 120]),
+            [restart, again, restart, again, restart, Recovery::GiveUp]
+        );
     }
 
     #[test]

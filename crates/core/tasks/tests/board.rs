@@ -75,6 +75,11 @@ impl Story {
                 };
                 self.board.set_capacity(muster_types::task::Runtime::Process, self.capacity);
                 self.board.set_capacity(muster_types::task::Runtime::Pod, self.capacity);
+                if let Some(robots) = number("robots") {
+                    let slots = u32::try_from(robots).expect("robots");
+                    let room = Capacity { slots, cpu_millis: None, memory: None };
+                    self.board.set_capacity(muster_types::task::Runtime::Robot, room);
+                }
             }
             "kind" => {
                 let needs = option("needs").unwrap_or_default();
@@ -1348,7 +1353,7 @@ fn a_task_without_room_says_what_is_in_use_its_position_and_whose_place_it_takes
          > it preempts d/low at 1970-01-01T00:01:01Z if there is no room before
          explain third
          > Ready: waiting for a free slot (2 of 2 in use, position 3)
-         > spec.policy.preemptEnabled=true lets it take the place of d/low (lower priority)",
+         > with spec.policy.preemptEnabled=true it could take the place of d/low (lower priority)",
     );
 }
 
@@ -1380,6 +1385,26 @@ fn the_isolated_task_that_others_wait_for_is_named() {
          state alone Running
          task other
          plan
+         > hold other Isolation
+         explain other
+         > Postponed: isolated task d/alone runs or is next; nothing else starts until it ended",
+    );
+}
+
+#[test]
+fn an_isolated_task_that_is_named_is_one_that_others_do_wait_for() {
+    play(
+        "room slots=3 memory=10
+         task running
+         plan
+         > start running
+         state running Running
+         task huge isolated prio=9 memory=11
+         task alone isolated prio=5
+         task other
+         plan
+         > hold huge NeverFits
+         > hold alone Isolated
          > hold other Isolation
          explain other
          > Postponed: isolated task d/alone runs or is next; nothing else starts until it ended",
@@ -1505,14 +1530,14 @@ fn a_task_that_needs_more_than_three_others_to_leave_names_three_and_counts_the_
          > hold big Capacity
          explain big
          > QuotaBlocked: waiting for 90 memory (100 of 100 in use, position 1)
-         > spec.policy.preemptEnabled=true lets it take the place of d/e, d/d, d/c and 2 more (lower priority)",
+         > with spec.policy.preemptEnabled=true it could take the place of d/e, d/d, d/c and 2 more (lower priority)",
     );
 }
 
 #[test]
 fn a_runtime_that_is_not_configured_is_said_as_such() {
     play(
-        "room slots=0
+        "room slots=0 robots=0
          task a
          plan
          > hold a NoRuntime
@@ -1524,7 +1549,12 @@ fn a_runtime_that_is_not_configured_is_said_as_such() {
          plan
          > hold p NoRuntime
          why p
-         > NoRuntime: no cluster for pods is configured; start the server with --cluster-kubeconfig, or submit the task again with spec.runtime process or robot",
+         > NoRuntime: no cluster for pods is configured; start the server with --cluster-kubeconfig, or submit the task again with spec.runtime process or robot
+         task r robot
+         plan
+         > hold r NoRuntime
+         why r
+         > NoRuntime: no broker for robots is configured; start the server with --mqtt-listen or --mqtt-url, or submit the task again with spec.runtime process or pod",
     );
 }
 
@@ -1558,6 +1588,6 @@ fn a_task_that_lacks_a_slot_and_memory_says_both() {
          > hold first Capacity
          explain first
          > QuotaBlocked: waiting for a free slot (1 of 1 in use) and 60 memory (70 of 100 in use, position 1)
-         > spec.policy.preemptEnabled=true lets it take the place of d/big (lower priority)",
+         > with spec.policy.preemptEnabled=true it could take the place of d/big (lower priority)",
     );
 }

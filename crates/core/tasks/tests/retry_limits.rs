@@ -127,6 +127,16 @@ fn an_attempt_that_could_not_be_ended_in_time_by_a_clean_stop_uses_up_no_limit_e
 }
 
 #[test]
+fn a_task_that_may_not_run_twice_goes_back_to_the_queue_if_the_server_is_stopped_before_it_ran() {
+    let mut task = ready(&json!({"retry": {"lostLimit": 0}}));
+    let handle = begin_attempt(&mut task, None, None, &[], Millis(0)).expect("a ready task begins");
+    let ending = Ending { reason: Some(SERVER_STOPPED.to_owned()), ..Ending::before_start(Millis(0)) };
+    observe_ended(&mut task, &handle, &ending, &Settings::default(), Millis(0))
+        .expect("news of the attempt that was asked for");
+    assert_eq!((state_of(&task), task.status.lost, task.status.retries), (State::Ready, 0, 0));
+}
+
+#[test]
 fn a_task_that_may_not_run_twice_fails_when_the_server_is_stopped() {
     let policies = [
         json!({"retry": {"lostLimit": 0}}),

@@ -35,6 +35,8 @@ pub struct Situation<'a> {
     pub schedule: &'a Schedule,
     /// Its runs that have not ended, in order.
     pub active: &'a [RunRef],
+    /// Those of them that a backfill made and whose end nobody has asked for: if they are replaced, their times are made again.
+    pub replaceable: &'a [RunRef],
     /// Its runs that have ended, the latest first, as far as they are remembered.
     pub results: &'a [RunResult],
     /// Work that ended and that its triggers wait for, those included that made their runs.

@@ -65,9 +65,11 @@ impl Play {
             self.results.insert(0, RunResult { kind: run.kind, name: run.name, state, at });
         }
         let active: Vec<_> = self.active.iter().map(|(run, _)| run.clone()).collect();
+        let replaceable: Vec<_> = active.iter().filter(|run| !run.backfill.is_empty()).cloned().collect();
         let situation = Situation {
             schedule: &self.schedule,
             active: &active,
+            replaceable: &replaceable,
             results: &self.results,
             ended: &[],
             missing: self.missing,
@@ -445,6 +447,18 @@ fn a_time_of_a_backfill_whose_run_is_replaced_is_made_again() {
 }
 
 #[test]
+fn a_time_of_a_backfill_that_is_replaced_again_and_again_is_left_out_and_the_next_one_is_made() {
+    // The run of a backfill takes twelve minutes, and regular ones begin every ten.
+    let mut play = Play::new(&with_a_past(&json!({"concurrency": "Replace"})), 4);
+    play.until(5).backfill(-20, 0, None);
+    play.run_minutes = 6;
+    play.until(58);
+    assert_eq!(play.said(), "0 b-20@5 10 b-20@16 20 b-20@26 30 b-20@36 40 b-10@46 50 b-10@56");
+    let known = play.schedule.status.backfills[0].replaced.map(|replaced| replaced.count);
+    assert_eq!((known, play.schedule.status.dropped), (Some(1), 1));
+}
+
+#[test]
 fn the_last_time_of_a_backfill_is_made_again_though_another_backfill_was_asked_for() {
     let mut play = Play::new(&with_a_past(&json!({"concurrency": "Replace"})), 4);
     play.until(7).backfill(-10, 0, None).until(8);
@@ -555,7 +569,7 @@ fn backfills_of_the_same_second_have_names_of_their_own() {
     assert_eq!(ask(&mut schedule), "20260101t000000-2");
     // Both have ended, and are known by their names still.
     for backfill in schedule.spec.backfills.clone() {
-        let known = BackfillStatus { name: backfill.name, until: now, next: None, made: 1 };
+        let known = BackfillStatus { name: backfill.name, until: now, next: None, made: 1, replaced: None };
         schedule.status.backfills.push(known);
     }
     assert_eq!(ask(&mut schedule), "20260101t000000-3");

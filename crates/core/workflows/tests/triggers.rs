@@ -25,8 +25,16 @@ fn ended(name: &str, at: i64, state: State) -> EndedWork {
 /// Plans, and keeps the status.
 fn look(schedule: &mut Schedule, ended: &[EndedWork], active: &[RunRef], now: i64) -> Plan {
     let now = Timestamp::from_second(now);
-    let plan =
-        plan_schedule(&Situation { schedule, active, results: &[], ended, missing: None, now, steady: now });
+    let plan = plan_schedule(&Situation {
+        schedule,
+        active,
+        replaceable: &[],
+        results: &[],
+        ended,
+        missing: None,
+        now,
+        steady: now,
+    });
     schedule.status = plan.status.clone();
     plan
 }
@@ -150,6 +158,7 @@ fn work_that_ends_after_the_wall_clock_jumped_makes_its_run() {
             let situation = Situation {
                 schedule: &schedule,
                 active: &[],
+                replaceable: &[],
                 results: &[],
                 ended: &work,
                 missing: None,

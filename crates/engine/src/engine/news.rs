@@ -141,7 +141,7 @@ impl Engine {
         let uid = parse_uid(&fact.handle.task)?;
         let is_late = fact.what == Observation::Removed;
         let open = self.board.path_of(uid);
-        open.or_else(|| self.due.path_of(uid).filter(|_| is_late)).cloned()
+        open.or_else(|| self.pods_left.get(&fact.handle).filter(|_| is_late)).cloned()
     }
 
     /// Something of a task has ended of which one attempt is leaving. If it is that, news that waited for it counts now; else it waits.

@@ -163,6 +163,7 @@ impl Engine {
         let succeeded = state_of(task) == State::Succeeded && task.status.attempt == handle.attempt;
         let finished = attempt.and_then(|attempt| attempt.finished_at).unwrap_or(now.to_milli_timestamp());
         let until = finished.next_second().saturating_add(retention(task, succeeded, &self.settings.reap));
+        self.note_pod(task, &handle);
         let pin = self.pin(task, handle);
         self.due.keep(pin, until);
     }

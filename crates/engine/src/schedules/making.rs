@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use muster_ports::clock::Millis;
 use muster_ports::store::{Batch, Key, Precondition, Store, Stored, Write};
-use muster_types::schedule::TriggerKind;
+use muster_types::schedule::{Concurrency, TriggerKind};
 use muster_types::schedule_status::RunRef;
 use muster_types::task_template::EmbeddedTask;
 use muster_types::{Job, JsonText, Metadata, Schedule, Task, TaskTemplate, Timestamp};
@@ -51,10 +51,12 @@ pub fn make(
     let template = Template::of(store, names, &schedule);
     let (active, results) = (entry.active_refs(), entry.results(SHOWN));
     let ended: Vec<_> = entry.awaited.values().cloned().collect();
+    let replaceable = find_replaceable(store, names, &schedule, entry);
     let missing = template.missing();
     let situation = Situation {
         schedule: &schedule,
         active: &active,
+        replaceable: &replaceable,
         results: &results,
         ended: &ended,
         missing: missing.as_deref(),
@@ -86,7 +88,7 @@ pub fn make(
     if plan.replaces {
         let by = replacement.unwrap_or_else(|| schedule.metadata.name.clone());
         writes.extend(entry.active.iter().filter_map(|(run, shown)| {
-            let replaced_by = (!shown.backfill.is_empty()).then_some(by.as_str());
+            let replaced_by = replaceable.contains(shown).then_some(by.as_str());
             cancel(store, names, run, replaced_by)
         }));
     }
@@ -118,6 +120,20 @@ pub fn make(
     let waits_for = missing.is_some().then(|| Template::path(&schedule)).flatten();
     let wake_at = plan.wake_at.into_iter().chain(again).min();
     Ok(Made { path: stored.path.clone(), batches, runs, wake_at, waits_for })
+}
+
+/// The active runs of backfills whose end nobody has asked for, where runs are replaced.
+fn find_replaceable(store: &Store, names: &Names, schedule: &Schedule, entry: &Entry) -> Vec<RunRef> {
+    if schedule.spec.schedule_policy.concurrency() != Concurrency::Replace {
+        return Vec::new();
+    }
+    let is_open = |run: &RunKey| {
+        let stored = store.get(&key_of(names, run.kind, &run.path));
+        let brief = stored.and_then(|stored| RunBrief::read(run.kind, stored.json()));
+        brief.is_some_and(|brief| brief.ended.is_none() && !brief.is_leaving)
+    };
+    let own = entry.active.iter().filter(|(run, shown)| !shown.backfill.is_empty() && is_open(run));
+    own.map(|(_, shown)| shown.clone()).collect()
 }
 
 /// The uid of a run.

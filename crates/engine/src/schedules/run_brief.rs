@@ -26,6 +26,8 @@ pub struct RunBrief {
     pub scheduled_at: Option<Timestamp>,
     /// It was canceled for another run and did not succeed: its time is made again.
     pub is_replaced: bool,
+    /// Its end was asked for, or it is being deleted.
+    pub is_leaving: bool,
     /// Its labels.
     pub labels: StringMap,
 }
@@ -38,7 +40,7 @@ pub fn may_be_run(json: &[u8]) -> bool {
 impl RunBrief {
     /// Reads a stored object. `None` if it cannot be read.
     pub fn read(kind: TriggerKind, json: &[u8]) -> Option<Self> {
-        let Stored { mut metadata, status } = serde_json::from_slice(json).ok()?;
+        let Stored { mut metadata, spec, status } = serde_json::from_slice(json).ok()?;
         let is_schedule = |owner: &&Owner| owner.controller == Some(true) && owner.kind == "Schedule";
         let owner = metadata.owner_references.iter().find(is_schedule).map(|owner| owner.uid.clone());
         // A job that was skipped is as good as canceled.
@@ -61,13 +63,16 @@ impl RunBrief {
         // One that succeeded before its cancel was taken in has made its time.
         let has_succeeded = ended.as_ref().is_some_and(|work| work.state == State::Succeeded);
         let is_replaced = metadata.annotations.contains_key(REPLACED_BY) && !has_succeeded;
-        Some(Self { owner, ended, backfill, scheduled_at, is_replaced, labels: metadata.labels })
+        let is_leaving = spec.cancel || metadata.deletion_timestamp.is_some();
+        Some(Self { owner, ended, backfill, scheduled_at, is_replaced, is_leaving, labels: metadata.labels })
     }
 }
 
 #[derive(Deserialize)]
 struct Stored {
     metadata: Metadata,
+    #[serde(default)]
+    spec: Spec,
     #[serde(default)]
     status: Status,
 }
@@ -80,6 +85,7 @@ struct Metadata {
     #[serde(default)]
     uid: String,
     creation_timestamp: Option<Timestamp>,
+    deletion_timestamp: Option<Timestamp>,
     #[serde(default)]
     labels: StringMap,
     #[serde(default)]
@@ -93,6 +99,12 @@ struct Owner {
     kind: String,
     uid: String,
     controller: Option<bool>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Spec {
+    cancel: bool,
 }
 
 #[derive(Deserialize, Default)]

@@ -73,6 +73,7 @@ impl Executor {
     /// wait for.
     pub(super) fn begin_removal(&mut self, id: u64) -> bool {
         let Some(attempt) = self.attempts.get_mut(&id) else { return false };
+        let handle = attempt.handle.clone();
         let (driver, names) = match attempt.removal.take() {
             Some(Removal::Due { driver, names }) => (driver, names),
             other => {
@@ -86,7 +87,12 @@ impl Executor {
             env: self.client_env(),
         };
         let root = self.dirs.root().to_path_buf();
-        let spawned = self.spawn(id, crate::token::REMOVAL, &client, Place { work: &root, account: None });
+        let spawned = self.spawn(
+            id,
+            crate::token::REMOVAL,
+            &client,
+            Place { attempt: &handle, work: &root, account: None },
+        );
         let Some(attempt) = self.attempts.get_mut(&id) else { return false };
         match spawned {
             Ok(Spawned { pid, pidfd, output }) => {

@@ -80,7 +80,7 @@ impl Executor {
             self.dirs.remove(&handle).ok();
             return Err(Refusal::Failed(StartFailure::of_directory(&work, &error)));
         }
-        let place = Place { work: &work, account };
+        let place = Place { attempt: &handle, work: &work, account };
         // Clients are small; what they run has its own limits.
         let group = if image.is_none() { self.enter_group(&handle, &limits) } else { None };
         let containers = match &image {
@@ -192,7 +192,8 @@ impl Executor {
             }
             Outcome::NotSpawned { work } => {
                 let start_ticks = ticks_now();
-                let spawned = self.spawn(id, 0, &container, Place { work: &work, account: None });
+                let spawned =
+                    self.spawn(id, 0, &container, Place { attempt: &handle, work: &work, account: None });
                 (spawned, Moment::now(), start_ticks, None)
             }
             Outcome::Runs { spawned, since, start_ticks } => {

@@ -9,13 +9,13 @@ use rustix::fs::OFlags;
 use crate::yard::{Yard, codes, command, handle, launch, write_program};
 
 #[test]
-fn the_environment_is_exactly_what_was_given() {
+fn the_environment_is_what_was_given_and_the_name_of_the_attempt() {
     let mut yard = Yard::new();
     let mut launch = command("t", &["/usr/bin/env"]);
     launch.containers[0].env = vec![("B".into(), "two words".into()), ("A".into(), "x=y\nz".into())];
     yard.executor.start(launch);
     yard.ending("t");
-    assert_eq!(yard.log("t"), "A=x=y\nz\nB=two words\n");
+    assert_eq!(yard.log("t"), "A=x=y\nz\nB=two words\nMUSTER_ATTEMPT=t-1\n");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A backfill makes the runs of its own times: none outside of them, each after the one before, no more at once than it may, and where
 //! runs may not overlap none beside another. One that is over made all of them, and made those again whose run was replaced by another
-//! run of the schedule. A schedule does not name runs that have ended for ever.
+//! run of the schedule, up to three times. A schedule does not name runs that have ended for ever.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,6 +12,8 @@ use super::schedule_times::{BACKFILL, SCHEDULED_AT, Times};
 use super::task::{Owner, Task, millis};
 use super::{Moment, Statement};
 
+/// How often a time is made again.
+const MADE_AGAIN: usize = 3;
 const SCHEDULES: &str = "schedules.muster.dev";
 
 #[derive(Default)]
@@ -22,6 +24,8 @@ pub struct ScheduleBackfills {
     made: BTreeMap<String, BTreeSet<i64>>,
     /// The last time of each backfill.
     last: BTreeMap<(String, String), i64>,
+    /// How often the run of a time of a backfill was replaced.
+    replaced: BTreeMap<(String, String, i64), usize>,
 }
 
 impl Statement for ScheduleBackfills {
@@ -115,12 +119,19 @@ impl ScheduleBackfills {
             return;
         }
         let is_run = |it: &&Task| it.metadata.owner_references.iter().any(|it| it.uid == owner.uid);
-        // Somebody else's cancel stands.
-        let is_open = |it: &&Task| !it.gone && !it.is_over() && !it.spec.cancel;
+        // Somebody else's cancel or deletion stands.
+        let is_open = |it: &&Task| {
+            !it.gone && !it.is_over() && !it.spec.cancel && it.metadata.deletion_timestamp.is_none()
+        };
         for run in present.tasks.values().filter(is_run).filter(is_open) {
             let annotations = &run.metadata.annotations;
             let time = annotations.get(SCHEDULED_AT).and_then(|time| millis(time));
             let (Some(backfill), Some(time)) = (annotations.get(BACKFILL), time) else { continue };
+            let count = self.replaced.entry((owner.uid.clone(), backfill.clone(), time)).or_default();
+            *count += 1;
+            if *count > MADE_AGAIN {
+                continue;
+            }
             if let Some(made) = self.made.get_mut(&owner.uid) {
                 made.remove(&time);
             }

@@ -117,6 +117,28 @@ async fn what_escaped_from_an_attempt_ends_after_it() {
 }
 
 #[tokio::test]
+async fn what_escaped_has_ended_when_the_end_of_its_attempt_is_told() {
+    for is_stopped in [false, true] {
+        let temp = tempdir().expect("a test needs it");
+        let mut yard = Yard::new(temp.path());
+        // Another attempt runs on, so that the age of what escaped says nothing.
+        yard.start("older", "exec sleep 3600");
+        yard.started("older").await;
+        let escape = escapes("escaped", "sleep 3600");
+        yard.start("t", &format!("trap '' TERM; {escape}; until test -e go; do sleep 0.01; done"));
+        let escaped = written_down(temp.path(), "escaped").await;
+        escaped.assert_runs();
+        if is_stopped {
+            yard.runtime.stop(&handle("t"), Duration::from_millis(50));
+        } else {
+            std::fs::write(temp.path().join("t-1/work/go"), "").expect("a test needs it");
+        }
+        yard.ending("t").await;
+        escaped.assert_has_ended();
+    }
+}
+
+#[tokio::test]
 async fn what_escaped_is_left_alone_while_its_attempt_runs() {
     let temp = tempdir().expect("a test needs it");
     let mut yard = Yard::new(temp.path());

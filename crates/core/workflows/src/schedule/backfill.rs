@@ -4,11 +4,12 @@
 //! - A backfill makes no time that the schedule has still to make itself, so none that lies ahead.
 //! - It is bound by the concurrency of the schedule: where runs may not overlap, it makes one when nothing is active.
 //! - It cancels nothing, and `lastScheduledTime` does not move.
-//! - A run of it that a regular run replaces is made again: the backfill goes back to its time.
+//! - A run of it that a regular run replaces is made again: the backfill goes back to its time. A time whose runs are replaced again
+//!   and again is left out, or the backfill would never get further. What a user canceled or deleted is not made again.
 //! - Backfills are made one after the other, in the order of the spec.
 
 use muster_types::schedule::{Backfill, Concurrency};
-use muster_types::schedule_status::{BackfillStatus, RunRef};
+use muster_types::schedule_status::{BackfillStatus, ReplacedTime, RunRef};
 use muster_types::{Schedule, ScheduleStatus, Timestamp};
 
 use super::due::Due;
@@ -19,12 +20,15 @@ use crate::time_spec::Occurrences;
 /// Runs made at once for one backfill.
 const RUNS: usize = 100;
 
+/// How often a time is made again whose run was replaced.
+const MADE_AGAIN: u32 = 3;
+
 /// Adds the runs of backfills to what is made anyway.
 pub fn plan_backfills(situation: &Situation<'_>, occurrences: Option<&Occurrences>, plan: &mut Plan) {
     let asked = &situation.schedule.spec.backfills;
     plan.status.backfills.retain(|known| asked.iter().any(|backfill| backfill.name == known.name));
     if plan.replaces {
-        take_back(situation.active, &mut plan.status.backfills);
+        take_back(situation.replaceable, &mut plan.status);
     }
     let Some(occurrences) = occurrences else { return };
     for backfill in asked {
@@ -48,10 +52,18 @@ pub fn plan_backfills(situation: &Situation<'_>, occurrences: Option<&Occurrence
 }
 
 /// Each backfill goes on with the first of its times whose run is replaced. Later ones that have run are there and are passed over.
-fn take_back(replaced: &[RunRef], backfills: &mut [BackfillStatus]) {
-    for known in backfills {
+fn take_back(replaced: &[RunRef], status: &mut ScheduleStatus) {
+    for known in &mut status.backfills {
         let own = replaced.iter().filter(|run| run.backfill == known.name);
-        known.next = own.filter_map(|run| run.scheduled_at).chain(known.next).min();
+        for time in own.filter_map(|run| run.scheduled_at) {
+            let before = known.replaced.filter(|before| before.time == time).map_or(0, |before| before.count);
+            known.replaced = Some(ReplacedTime { time, count: before + 1 });
+            if before < MADE_AGAIN {
+                known.next = known.next.into_iter().chain([time]).min();
+            } else {
+                status.dropped += 1;
+            }
+        }
     }
 }
 
@@ -69,7 +81,7 @@ fn take_status(
     let handled = Due { schedule, occurrences, status, now }.handled();
     let until = Timestamp::from_second(backfill.to.as_second() - 1).min(handled).min(now);
     let next = occurrences.next_at_or_after(backfill.from).filter(|next| *next <= until);
-    BackfillStatus { name: backfill.name.clone(), until, next, made: 0 }
+    BackfillStatus { name: backfill.name.clone(), until, next, made: 0, replaced: None }
 }
 
 /// How many runs of a backfill can be made now.
