@@ -262,6 +262,7 @@ impl Rooms {
 
 impl Room {
     /// The same room, for pods of one namespace.
+    #[must_use]
     pub fn with_quota(self, quota: Option<Quota>) -> Self {
         Self { quota, ..self }
     }
