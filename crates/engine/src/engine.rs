@@ -28,7 +28,7 @@ use muster_ports::traces::Tracer;
 use muster_tasks::board::Board;
 use muster_tasks::brief::{Brief, is_held, let_go_of_attempt};
 use muster_tasks::capacity::Capacity;
-use muster_tasks::guard::PodGuard;
+use muster_tasks::guard::PodGuards;
 use muster_tasks::lifecycle::Refused;
 use muster_tasks::plan::{Decision, Plan};
 use muster_tasks::progress::{self, highest_attempt};
@@ -117,7 +117,7 @@ pub struct Engine {
     prefetched: VecDeque<(Millis, u128)>,
     /// The server is about to stop.
     leaves: bool,
-    guard: PodGuard,
+    guards: PodGuards,
     /// Refusals by quotas that were reported.
     quota_refusals: u64,
     /// Tasks with an attempt, as they were last written.
@@ -174,7 +174,7 @@ impl Engine {
             pace: Pace::default(),
             prefetched: VecDeque::new(),
             leaves: false,
-            guard: PodGuard::default(),
+            guards: PodGuards::default(),
             quota_refusals: 0,
             held: Held::new(),
             own: HashMap::new(),
@@ -207,6 +207,8 @@ impl Engine {
             RuntimeName::Pod => pods,
             RuntimeName::Robot => robots,
         });
+        let namespace = settings.pods.as_ref().and_then(|pods| pods.namespace.as_deref());
+        let board = board.with_pod_namespace(namespace);
         Ok((board, store.watch(WatchScope::All, store.revision())?))
     }
 
@@ -273,7 +275,9 @@ impl Engine {
             Prefetch::Fixed(prefetch) => prefetch,
         };
         self.board.set_prefetch(RuntimeName::Process, prefetch);
-        self.board.set_guard(RuntimeName::Pod, self.guard.limit(second));
+        for (namespace, limit) in self.guards.limits(second) {
+            self.board.set_pod_limit(namespace, Some(limit));
+        }
         let plan = self.board.plan_on(second, &mut self.robots);
         self.apply_plan(&plan, &mut edits, now);
         let failed = self.commit(edits, now).await;
@@ -291,7 +295,7 @@ impl Engine {
         let again_at = (!again.is_empty()).then(|| self.refusals.try_again_at(now));
         let started = self.facts.iter().map(|fact| Millis(fact.at.0 + STARTED_PATIENCE)).min();
         self.facts.splice(..0, again);
-        let due = plan.wake_at.into_iter().chain(self.due.first()).chain(self.guard.wake_at(second));
+        let due = plan.wake_at.into_iter().chain(self.due.first()).chain(self.guards.wake_at(second));
         let due = due.chain(self.robots.wake_at()).chain(self.board.impatient_at());
         let due = due.chain(self.look_at_logs_at(second)).min();
         let due = due.map(|second| Millis(second.saturating_mul(1000)));

@@ -57,6 +57,10 @@ struct World {
 
 impl World {
     fn new() -> Self {
+        Self::with_pods_in(None)
+    }
+
+    fn with_pods_in(namespace: Option<&str>) -> Self {
         let clock = ManualClock::default();
         clock.advance(1_800_000_000_000);
         let store = Store::open_inline(MemoryLog::default(), History::default(), clock.clone())
@@ -65,7 +69,12 @@ impl World {
         let settings = Settings {
             queue: QueueSettings { default_runtime: RuntimeName::Pod, ..QueueSettings::default() },
             reap: ReapSettings::default(),
-            pods: Some(Pods { capacity: pods, url: String::new(), namespace: None, base_env: Vec::new() }),
+            pods: Some(Pods {
+                capacity: pods,
+                url: String::new(),
+                namespace: namespace.map(str::to_owned),
+                base_env: Vec::new(),
+            }),
             robots: None,
             processes: Capacity { slots: 1, ..pods },
             prefetch: Prefetch::Fixed(0),
@@ -95,18 +104,23 @@ impl World {
     }
 
     async fn make(&mut self, name: &str, more: Value) {
+        self.make_in("d", name, more).await;
+    }
+
+    async fn make_in(&mut self, namespace: &str, name: &str, more: Value) {
         let mut spec = json!({ "container": { "image": "i", "command": ["true"] } });
         spec.as_object_mut()
             .expect("the server of this test answers")
             .extend(more.as_object().expect("the server of this test answers").clone());
         let spec: TaskSpec = serde_json::from_value(spec).expect("the server of this test answers");
-        let mut task = Task::new("d", name, spec);
+        let mut task = Task::new(namespace, name, spec);
         self.tasks += 1;
         task.metadata.uid = format!("00000000-0000-7000-8000-{:012x}", self.tasks);
         task.metadata.creation_timestamp = Some(self.clock.now().to_timestamp());
         let draft = Draft::of_object(serde_json::to_vec(&task).expect("the server of this test answers"))
             .expect("the server of this test answers");
-        let write = Write::Put { key: Self::key(name), expect: Precondition::Absent, draft };
+        let key = Key::new(&ResourceName::new("tasks.muster.dev"), namespace, name);
+        let write = Write::Put { key, expect: Precondition::Absent, draft };
         self.store.commit(Batch::of(write)).await.expect("the server of this test answers");
     }
 
@@ -173,6 +187,97 @@ async fn what_was_chosen_before_a_refusal_was_reported_says_so() {
     let again = world.step().await;
     assert_eq!(names(&again)[0], "high", "in order of rank");
     assert_eq!(again[0].pod.as_ref().unwrap().knows_refusals, 2);
+}
+
+/// A world in which the quota of namespace `a` has refused a pod for the third time a moment ago: none is tried for 4 s.
+async fn refused_in_a(pods_in: Option<&str>) -> World {
+    let mut world = World::with_pods_in(pods_in);
+    world.make_in("a", "refused", json!({ "priority": 5 })).await;
+    for refusal in 1..=3 {
+        let launch = world.step().await.remove(0);
+        world.refuse(&launch.handle, refusal);
+        world.step().await;
+        if refusal < 3 {
+            world.clock.advance(60_000);
+        }
+    }
+    world
+}
+
+fn end_of(world: &World) -> Observation {
+    Observation::Ended(Ending::of_leader(0, Cause::Itself, world.clock.now()))
+}
+
+#[tokio::test]
+async fn a_refusal_in_one_namespace_holds_back_no_pod_of_another() {
+    let mut world = refused_in_a(None).await;
+    world.make_in("a", "behind", json!({})).await;
+    world.make_in("b", "b1", json!({})).await;
+    world.make_in("b", "b2", json!({})).await;
+    assert_eq!(names(&world.step().await), ["b1", "b2"]);
+    world.clock.advance(4_000);
+    assert_eq!(names(&world.step().await), ["refused"], "one at a time is tried");
+}
+
+#[tokio::test]
+async fn where_all_pods_are_in_one_namespace_a_refusal_holds_back_all() {
+    let mut world = refused_in_a(Some("shared")).await;
+    world.make_in("b", "b1", json!({})).await;
+    assert!(world.step().await.is_empty());
+    world.clock.advance(4_000);
+    assert_eq!(names(&world.step().await), ["refused"]);
+}
+
+#[tokio::test]
+async fn a_task_that_a_quota_refuses_preempts_no_pod_of_another_namespace() {
+    let mut world = World::new();
+    world.make_in("b", "b1", json!({})).await;
+    let other = world.step().await.remove(0).handle;
+    world.report(&other, Observation::Created);
+    world.report(&other, Observation::Started);
+    world.clock.advance(1_000);
+    world.step().await;
+    world.make_in("a", "high", json!({ "priority": 9, "policy": { "preemptEnabled": true } })).await;
+    for refusal in 1..=5 {
+        for launch in world.step().await {
+            world.refuse(&launch.handle, refusal);
+        }
+        world.step().await;
+        world.clock.advance(90_000);
+    }
+    world.step().await;
+    let key = Key::new(&ResourceName::new("tasks.muster.dev"), "b", "b1");
+    let stored = world.store.get(&key).unwrap();
+    let task: Task = serde_json::from_slice(stored.json()).unwrap();
+    assert_eq!((task.state(), task.status.stopping), (State::Running, None));
+}
+
+#[tokio::test]
+async fn only_the_end_of_a_pod_of_its_namespace_hastens_the_next_try_of_a_refused_one() {
+    let mut world = refused_in_a(None).await;
+    world.make_in("a", "process", json!({ "runtime": "process" })).await;
+    world.make_in("b", "b1", json!({})).await;
+    for launch in world.step().await {
+        let end = end_of(&world);
+        world.report(&launch.handle, end);
+    }
+    world.step().await;
+    world.clock.advance(3_000);
+    assert!(world.step().await.is_empty(), "neither of them used anything of the quota");
+    world.clock.advance(1_000);
+    let tried = world.step().await.remove(0);
+    world.report(&tried.handle, Observation::Created);
+    world.make_in("a", "second", json!({})).await;
+    let second = world.step().await.remove(0);
+    world.refuse(&second.handle, 1);
+    world.step().await;
+    world.clock.advance(1_000);
+    let again = world.step().await.remove(0);
+    world.refuse(&again.handle, 2);
+    assert!(world.step().await.is_empty());
+    let end = end_of(&world);
+    world.report(&tried.handle, end);
+    assert_eq!(names(&world.step().await), ["second"], "a pod of its namespace has ended");
 }
 
 #[tokio::test]

@@ -21,13 +21,15 @@ use muster_types::placement::Demand;
 use muster_types::task::Runtime;
 
 use crate::absent::Awaited;
-use crate::capacity::{Capacity, Guard, Rooms};
+use crate::capacity::{Capacity, Load, Rooms};
 use crate::group::{Group, GroupId, GroupKey, Rank, Slot};
 use crate::kinds::KindGraph;
+use crate::lanes::{Lane, Lanes};
 use crate::names::Names;
 use crate::no_node::{NeedsId, NoNode, PlacementNeeds};
 use crate::places::Unplaced;
 use crate::plan::Hold;
+use crate::quota::{NamespaceId, Quotas};
 use crate::settings::{Rule, Settings};
 use crate::stuck::Stuck;
 use crate::view::{Need, TaskView};
@@ -42,6 +44,8 @@ pub(crate) struct Entry {
     pub priority: i32,
     pub group: GroupId,
     pub runtime: Runtime,
+    /// The namespace in which its pod is created, if it is run as one.
+    pub namespace: Option<NamespaceId>,
     pub need: Need,
     pub isolated: bool,
     pub preempt_enabled: bool,
@@ -60,6 +64,18 @@ pub(crate) struct Entry {
     pub demand: Option<Arc<Demand>>,
     /// What it asks of a node, by number.
     pub needs: NeedsId,
+}
+
+impl Entry {
+    /// What it takes of the room of its runtime.
+    pub fn load(&self) -> Load {
+        Load { need: self.need, namespace: self.namespace }
+    }
+
+    /// Where it is offered.
+    pub fn lane(&self) -> Lane {
+        (crate::capacity::index(self.runtime), self.namespace)
+    }
 }
 
 /// Where a task stands, as far as starting goes.
@@ -150,12 +166,15 @@ pub struct Board {
     /// Tasks that wait for something that does not exist.
     pub(crate) awaited: Awaited,
     pub(crate) rooms: Rooms,
+    pub(crate) quotas: Quotas,
+    /// The namespace of all pods; that of their task if nothing is said.
+    pub(crate) pod_namespace: Option<NamespaceId>,
     /// What is asked of robots, numbered from 1.
     demands: BTreeMap<Arc<Demand>, u32>,
     /// Why no robot was found, by what was asked for.
     pub(crate) unplaced: BTreeMap<Arc<Demand>, Unplaced>,
-    /// Offered tasks by runtime.
-    pub(crate) offers: [u32; 3],
+    /// Offered tasks by lane.
+    pub(crate) lanes: Lanes,
     /// Isolated tasks with an attempt.
     pub(crate) isolated_active: u32,
     /// Isolated tasks that could not start even if nothing else ran, as the last pass found.
@@ -209,9 +228,11 @@ impl Board {
             unfit: BTreeSet::new(),
             awaited: Awaited::default(),
             rooms: Rooms::new(capacity),
+            quotas: Quotas::default(),
+            pod_namespace: None,
             demands: BTreeMap::new(),
             unplaced: BTreeMap::new(),
-            offers: [0; 3],
+            lanes: Lanes::default(),
             isolated_active: 0,
             stranded: BTreeMap::new(),
             unexplained: VecDeque::new(),
@@ -254,6 +275,7 @@ impl Board {
             priority: self.asked_priority(task.priority.or(kind_priority).unwrap_or(0)),
             group,
             runtime,
+            namespace: self.namespace_of(task),
             need: task.need,
             isolated: task.isolated,
             preempt_enabled: task.preempt_enabled,
@@ -426,11 +448,6 @@ impl Board {
         self.entry(self.slot_of(uid)?).map(|entry| entry.runtime)
     }
 
-    /// How many attempts a runtime takes in for now, if that is fewer than its slots.
-    pub fn set_guard(&mut self, runtime: Runtime, guard: Option<(Guard, u32)>) {
-        self.rooms.set_guard(runtime, guard);
-    }
-
     /// Attempts at a runtime.
     pub fn taken(&mut self, runtime: Runtime) -> u32 {
         self.rooms.of(runtime).taken
@@ -508,6 +525,7 @@ impl Board {
                 memory: task.need.memory > 0,
                 demand: task.demand.as_ref().map_or(0, |demand| self.number_of(demand)),
                 needs: self.needs_of(task),
+                namespace: self.namespace_of(task),
             }
         } else {
             let subject = self.names.intern(&qualified(task, &task.subject));
@@ -525,6 +543,12 @@ impl Board {
         self.group_ids.insert(key.clone(), id);
         self.groups.push(Group::new(key));
         id
+    }
+
+    /// The namespace in which the pod of a task is created, if it runs as one.
+    fn namespace_of(&mut self, task: &TaskView) -> Option<NamespaceId> {
+        let is_pod = task.runtime.unwrap_or(self.settings.default_runtime) == Runtime::Pod;
+        is_pod.then(|| self.pod_namespace.unwrap_or_else(|| self.names.intern(namespace_in(&task.path))))
     }
 
     /// Number of what a task asks of a node, if it runs as a pod.
@@ -586,7 +610,8 @@ impl Board {
             Phase::Chosen | Phase::Pending | Phase::Running => {
                 group.elsewhere.insert(slot);
                 group.active += 1;
-                self.rooms.of(entry.runtime).enter(entry.need);
+                self.rooms.of(entry.runtime).enter(entry.load());
+                self.quotas.enter(entry.namespace);
                 self.isolated_active += u32::from(entry.isolated);
                 self.active.insert(slot);
                 if entry.stopping {
@@ -640,7 +665,8 @@ impl Board {
             Phase::Chosen | Phase::Pending | Phase::Running => {
                 group.elsewhere.remove(&slot);
                 group.active -= 1;
-                self.rooms.of(entry.runtime).leave(entry.need);
+                self.rooms.of(entry.runtime).leave(entry.load());
+                self.quotas.leave(entry.namespace);
                 self.isolated_active -= u32::from(entry.isolated);
                 self.isolation_eased |= entry.isolated;
                 self.active.remove(&slot);
@@ -738,24 +764,29 @@ impl Board {
         }
         if let Some(rank) = offer {
             self.offered.insert(rank, group);
-            let entry = self.entry(rank.2).map(|entry| (entry.runtime, entry.isolated));
-            let (runtime, isolated) = entry.unwrap_or((self.settings.default_runtime, false));
-            self.offers[crate::capacity::index(runtime)] += 1;
-            self.groups[group as usize].offered_on = Some(runtime);
-            self.groups[group as usize].offers_isolated = isolated;
+            if let Some((lane, isolated)) = self.entry(rank.2).map(|entry| (entry.lane(), entry.isolated)) {
+                self.lanes.insert(lane, rank);
+                self.groups[group as usize].offered_on = Some(lane);
+                self.groups[group as usize].offers_isolated = isolated;
+            }
         }
         self.groups[group as usize].offered = offer;
     }
 
     /// Offers no task of a group until it is refreshed.
     pub(crate) fn withdraw_offer(&mut self, group: GroupId) {
-        if let Some(rank) = self.groups[group as usize].offered.take() {
-            self.offered.remove(&rank);
-        }
-        if let Some(before) = self.groups[group as usize].offered_on.take() {
-            self.offers[crate::capacity::index(before)] -= 1;
-            self.isolation_eased |= self.groups[group as usize].offers_isolated;
-        }
+        let Some((rank, lane)) = self.offer_of(group) else { return };
+        self.offered.remove(&rank);
+        self.lanes.remove(lane, rank);
+        let group = &mut self.groups[group as usize];
+        (group.offered, group.offered_on) = (None, None);
+        self.isolation_eased |= group.offers_isolated;
+    }
+
+    /// The task that a group offers, and the lane in which it does.
+    pub(crate) fn offer_of(&self, group: GroupId) -> Option<(Rank, Lane)> {
+        let group = &self.groups[group as usize];
+        group.offered.zip(group.offered_on)
     }
 
     /// Groups whose tasks wait for tasks of this one.
@@ -796,8 +827,12 @@ impl Board {
 
 /// A name in the namespace of a task: kinds and subjects of different namespaces have nothing to do with each other.
 fn qualified(task: &TaskView, name: &str) -> String {
-    let namespace = task.path.split('/').next().unwrap_or_default();
-    format!("{namespace}/{name}")
+    format!("{}/{name}", namespace_in(&task.path))
+}
+
+/// The namespace in the path of a task.
+fn namespace_in(path: &str) -> &str {
+    path.split('/').next().unwrap_or_default()
 }
 
 /// Where a running task stands in the order of giving way: lowest effective priority first, then newest.

@@ -3,6 +3,7 @@
 use muster_types::Quantity;
 use muster_types::task::Runtime;
 
+use crate::quota::{NamespaceId, Quota};
 use crate::view::Need;
 
 /// How much a runtime can hold.
@@ -19,8 +20,17 @@ pub struct Capacity {
 /// Why a runtime takes in fewer than it has room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guard {
-    /// A quota of its own refused one.
+    /// The quota of the namespace takes in no more pods there.
     Quota,
+}
+
+/// What a task takes of the room of its runtime: its need and, if it is a pod, a place in its namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Load {
+    /// What it needs while it runs.
+    pub need: Need,
+    /// The namespace in which its pod is created.
+    pub namespace: Option<NamespaceId>,
 }
 
 /// What a runtime lacks for a task.
@@ -109,14 +119,14 @@ impl Lack {
         self.slots || self.cpu || self.memory || self.guard.is_some()
     }
 
-    /// True if a task with this need wants any of what is lacking here, or would give some of it back.
+    /// True if a task with this need wants any of the slots, cores and memory that are lacking here, or would give some of it back.
     pub fn concerns(self, need: Need) -> bool {
         self.closes() || (self.cpu && need.cpu_millis > 0) || (self.memory && need.memory > 0)
     }
 
     /// True if no task at all gets in, whatever it needs.
     pub fn closes(self) -> bool {
-        self.slots || self.guard.is_some()
+        self.slots
     }
 
     fn or(self, other: Self) -> Self {
@@ -141,7 +151,7 @@ impl Lack {
     /// The words for people.
     pub fn describe(self) -> String {
         match self.guard {
-            Some(Guard::Quota) => return "a quota of the cluster refuses more pods".to_owned(),
+            Some(Guard::Quota) => return "a quota refuses more pods".to_owned(),
             None => {}
         }
         let Usage { slots, cpu_millis: cpu, memory, asked } = self.usage;
@@ -193,8 +203,8 @@ pub struct Room {
     /// Attempts that may wait at the runtime for a slot, and the most there ever were.
     prefetch: u32,
     most_prefetch: u32,
-    /// Attempts that it takes in for now, if that is fewer than its slots.
-    guard: Option<(Guard, u32)>,
+    /// The quota of the namespace for which it is asked, if one refused a pod there.
+    quota: Option<Quota>,
 }
 
 /// The room of every runtime.
@@ -212,7 +222,7 @@ impl Rooms {
             refused: Lack::default(),
             prefetch: 0,
             most_prefetch: 0,
-            guard: None,
+            quota: None,
         }))
     }
 
@@ -243,19 +253,26 @@ impl Rooms {
         room.most_prefetch = room.most_prefetch.max(prefetch);
     }
 
-    /// Changes how many attempts a runtime takes in for now.
-    pub fn set_guard(&mut self, runtime: Runtime, guard: Option<(Guard, u32)>) {
-        self.of(runtime).guard = guard;
-    }
-
-    /// True if no task at all can start any more in this pass, given how many are still to be looked at for each runtime.
-    pub fn all_closed(&self, left: [u32; 3]) -> bool {
+    /// True if no task at all can start any more in this pass, given for which runtimes some are still to be looked at.
+    pub fn all_closed(&self, left: [bool; 3]) -> bool {
         let closed = |room: &Room| room.refused.closes() || room.capacity.slots == 0;
-        self.0.iter().zip(left).all(|(room, left)| left == 0 || closed(room))
+        self.0.iter().zip(left).all(|(room, left)| !left || closed(room))
     }
 }
 
 impl Room {
+    /// The same room, for pods of one namespace.
+    #[must_use]
+    pub fn with_quota(self, quota: Option<Quota>) -> Self {
+        Self { quota, ..self }
+    }
+
+    /// True if a task would give back some of what is lacking here.
+    pub fn gives_back(&self, lack: Lack, load: Load) -> bool {
+        let namespace = self.quota.map(|quota| quota.namespace);
+        lack.concerns(load.need) || lack.guard.is_some() && load.namespace == namespace
+    }
+
     /// True if there is surely a slot that is not in use.
     pub fn has_free_slot(&self) -> bool {
         self.taken + self.prefetched < self.capacity.slots
@@ -292,7 +309,7 @@ impl Room {
             slots: !self.has_free_slot(),
             cpu: beyond(self.used.cpu_millis, need.cpu_millis, self.capacity.cpu_millis),
             memory: beyond(self.used.memory, need.memory, self.capacity.memory),
-            guard: self.guard.filter(|(_, most)| self.taken >= *most).map(|(why, _)| why),
+            guard: self.quota.filter(|quota| quota.is_used_up()).map(|_| Guard::Quota),
             usage: self.usage(need),
         }
     }
@@ -325,15 +342,21 @@ impl Room {
     }
 
     /// A task came.
-    pub fn enter(&mut self, need: Need) {
+    pub fn enter(&mut self, Load { need, namespace }: Load) {
         self.taken += 1;
+        if let Some(quota) = self.quota.as_mut().filter(|quota| Some(quota.namespace) == namespace) {
+            quota.pods += 1;
+        }
         self.used.cpu_millis = self.used.cpu_millis.saturating_add(need.cpu_millis);
         self.used.memory = self.used.memory.saturating_add(need.memory);
     }
 
     /// A task went.
-    pub fn leave(&mut self, need: Need) {
+    pub fn leave(&mut self, Load { need, namespace }: Load) {
         self.taken = self.taken.saturating_sub(1);
+        if let Some(quota) = self.quota.as_mut().filter(|quota| Some(quota.namespace) == namespace) {
+            quota.pods = quota.pods.saturating_sub(1);
+        }
         self.used.cpu_millis = self.used.cpu_millis.saturating_sub(need.cpu_millis);
         self.used.memory = self.used.memory.saturating_sub(need.memory);
     }
@@ -369,7 +392,7 @@ mod tests {
     #[test]
     fn what_was_refused_to_one_is_refused_to_those_behind() {
         let mut room = room(10);
-        room.enter(Need { cpu_millis: 0, memory: 8 });
+        room.enter(Load { need: Need { cpu_millis: 0, memory: 8 }, namespace: None });
         assert!(room.ask(Need { cpu_millis: 0, memory: 5 }).memory);
         assert!(room.ask(Need { cpu_millis: 0, memory: 1 }).memory, "a smaller one may not slip by");
         assert!(!room.ask(Need::default()).any(), "one that needs no memory may");

@@ -2,8 +2,11 @@
 
 use muster_types::task::Runtime;
 
-use crate::board::{Board, Phase};
+use std::collections::BTreeMap;
+
+use crate::board::{Board, Entry, Phase};
 use crate::plan::{Decision, Plan};
+use crate::quota::NamespaceId;
 
 impl Board {
     /// Everything that is wrong with the board; nothing, if it is sound.
@@ -19,6 +22,20 @@ impl Board {
         if u32::try_from(active.len()).ok() != Some(self.rooms.taken()) {
             wrong.push(format!("{} tasks are active, {} slots are taken", active.len(), self.rooms.taken()));
         }
+        let mut pods: BTreeMap<NamespaceId, u32> = BTreeMap::new();
+        let holds_slot = |entry: &Entry| !matches!(entry.phase, Phase::Prefetched(_));
+        for namespace in active.iter().filter(|(_, it)| holds_slot(it)).filter_map(|(_, it)| it.namespace) {
+            *pods.entry(namespace).or_default() += 1;
+        }
+        let counted: BTreeMap<NamespaceId, u32> =
+            self.quotas.counts().filter(|(_, pods)| *pods > 0).collect();
+        if counted != pods {
+            wrong.push(format!("pods by namespace are {pods:?}, counted are {counted:?}"));
+        }
+        if self.lanes.len() != self.offered.len() {
+            let (lanes, offered) = (self.lanes.len(), self.offered.len());
+            wrong.push(format!("{offered} tasks are offered, {lanes} are in lanes"));
+        }
         let isolated = active.iter().filter(|(_, entry)| entry.isolated).count();
         if isolated > 0 && active.len() > 1 {
             wrong.push(format!("an isolated task runs beside {} others", active.len() - 1));
@@ -33,6 +50,11 @@ impl Board {
             if group.offered.is_some_and(|rank| self.offered.get(&rank) != u32::try_from(index).ok().as_ref())
             {
                 wrong.push(format!("the offer of group {index} is not on the board"));
+            }
+            let lane = group.offered.and_then(|rank| self.entry(rank.2)).map(Entry::lane);
+            let is_in_lane = |(rank, lane)| self.lanes.contains(lane, rank);
+            if group.offered_on != lane || !group.offered.zip(lane).is_none_or(is_in_lane) {
+                wrong.push(format!("the offer of group {index} is not in its lane"));
             }
         }
         for (rank, group) in &self.offered {

@@ -73,7 +73,7 @@ impl Board {
                 let more = if more == 0 { String::new() } else { format!(" and {more} more") };
                 format!("it is isolated and starts when {}{more} ended", named.join(", "))
             }
-            Hold::Capacity(_) | Hold::Order { .. } => {
+            Hold::Capacity(_) | Hold::Quota { .. } | Hold::Order { .. } => {
                 let message = self.refused_before(slot).unwrap_or_else(|| hold.message());
                 match position {
                     Some(position) => with_position(&message, position),
@@ -94,14 +94,17 @@ impl Board {
     /// Where there is room for a task, and one before it in order lacks some of the same: that one, and what it waits for.
     fn refused_before(&self, slot: Slot) -> Option<String> {
         let (entry, rank) = (self.entry(slot)?, self.rank(slot)?);
-        let mut rooms = self.rooms;
-        let room = rooms.of(entry.runtime);
+        let room = self.room_for(entry);
         if room.lack_for(entry.need).any() {
             return None;
         }
         self.offered.range(..rank).find_map(|((.., before), _)| {
             let other = self.entry(*before).filter(|other| other.runtime == entry.runtime)?;
-            let lack = room.lack_for(other.need);
+            let lack = self.room_for(other).lack_for(other.need);
+            // The quota of its own namespace keeps it from asking for room.
+            if lack.guard.is_some() {
+                return None;
+            }
             let words = || format!("waiting behind task {}, which is {}", other.path, lack.describe());
             (lack.any() && lack.concerns(entry.need)).then(words)
         })
@@ -155,7 +158,7 @@ impl Board {
         let waits = |entry: &&Entry| matches!(entry.phase, Phase::Waiting(_));
         let Some(entry) = self.entry(slot).filter(waits) else { return String::new() };
         match hold {
-            Hold::Capacity(_) => {}
+            Hold::Capacity(_) | Hold::Quota { .. } => {}
             Hold::Isolated { .. } if entry.preempt_enabled => {
                 return "it preempts nobody: an isolated task waits until all others have ended".to_owned();
             }

@@ -9,7 +9,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use muster_types::task::Runtime;
+use crate::lanes::Lane;
+use crate::quota::NamespaceId;
 
 /// Number of a task on the board.
 pub type Slot = u32;
@@ -40,6 +41,8 @@ pub enum GroupKey {
         demand: u32,
         /// Number of what they ask of a node; 0 if they are no pods.
         needs: u32,
+        /// The namespace of their pods: its quota may refuse one.
+        namespace: Option<NamespaceId>,
     },
 }
 
@@ -69,8 +72,8 @@ pub struct Group {
     pub boost: i32,
     /// The task of this group that may start next, if the rules let it.
     pub offered: Option<Rank>,
-    /// Where that one runs.
-    pub offered_on: Option<Runtime>,
+    /// The lane in which it is offered.
+    pub offered_on: Option<Lane>,
     /// It runs alone.
     pub offers_isolated: bool,
 }
@@ -159,8 +162,14 @@ mod tests {
     use super::*;
 
     fn group(boost: i32) -> Group {
-        let mut group =
-            Group::new(GroupKey::Free { runtime: 0, cpu: false, memory: false, demand: 0, needs: 0 });
+        let mut group = Group::new(GroupKey::Free {
+            runtime: 0,
+            cpu: false,
+            memory: false,
+            demand: 0,
+            needs: 0,
+            namespace: None,
+        });
         group.add(1, 10, 0);
         group.add(3, 20, 1);
         group.add(2, 5, 2);

@@ -23,6 +23,16 @@ impl Names {
         number
     }
 
+    /// The number of a name that has one.
+    pub fn find(&self, name: &str) -> Option<u32> {
+        self.numbers.get(name).copied()
+    }
+
+    /// The name of a number, to keep.
+    pub fn shared(&self, number: u32) -> Arc<str> {
+        self.names.get(number as usize).cloned().unwrap_or_default()
+    }
+
     /// The name of a number.
     pub fn get(&self, number: u32) -> &str {
         self.names.get(number as usize).map_or("", |name| name)

@@ -13,8 +13,9 @@ use muster_types::{State, Timestamp, counted};
 
 use crate::absent::Absent;
 use crate::board::{Board, Phase};
-use crate::capacity::{Lack, Misfit, index};
+use crate::capacity::{Lack, Misfit};
 use crate::group::{GroupKey, Rank, Slot};
+use crate::lanes::Course;
 use crate::places::{NoRobots, Places, Unplaced};
 use crate::settings::Rule;
 
@@ -118,6 +119,11 @@ pub enum Hold {
     },
     /// There is no room.
     Capacity(Lack),
+    /// The quota of its namespace takes in no more pods.
+    Quota {
+        /// The namespace in which its pod is to be created.
+        namespace: Arc<str>,
+    },
     /// The pod of a task with the same placement needs finds no node.
     NoNode {
         /// Which one.
@@ -154,9 +160,11 @@ impl Hold {
             | Self::Isolated { .. }
             | Self::Rest { .. }
             | Self::Absent { .. } => State::Postponed,
-            Self::Capacity(_) | Self::NoNode { .. } | Self::NeverFits(_) | Self::Robot(_) => {
-                State::QuotaBlocked
-            }
+            Self::Capacity(_)
+            | Self::Quota { .. }
+            | Self::NoNode { .. }
+            | Self::NeverFits(_)
+            | Self::Robot(_) => State::QuotaBlocked,
             Self::Order { .. } => State::Ready,
         }
     }
@@ -171,6 +179,7 @@ impl Hold {
             Self::Isolated { .. } => "Isolated",
             Self::Rest { .. } => RESTING,
             Self::Capacity(lack) => lack.reason(),
+            Self::Quota { .. } => "Quota",
             Self::NoNode { .. } => "Unschedulable",
             Self::NeverFits(misfit) => misfit.reason(),
             Self::Robot(unplaced) => unplaced.reason,
@@ -190,6 +199,7 @@ impl Hold {
             | Self::Isolated { .. }
             | Self::Rest { .. }
             | Self::Capacity(_)
+            | Self::Quota { .. }
             | Self::NeverFits(_)
             | Self::Robot(_)
             | Self::Absent { .. }
@@ -199,7 +209,7 @@ impl Hold {
 
     /// True if a task that waits for this has a place among others that wait for the same.
     pub(crate) fn has_position(&self) -> bool {
-        matches!(self, Self::Capacity(_) | Self::Order { .. })
+        matches!(self, Self::Capacity(_) | Self::Quota { .. } | Self::Order { .. })
     }
 
     /// As it is written down.
@@ -229,6 +239,7 @@ impl Hold {
                 format!("it starts again at {} at the earliest", Timestamp::from_second(*until))
             }
             Self::Capacity(lack) => lack.describe(),
+            Self::Quota { namespace } => format!("a quota of namespace {namespace} refuses more pods"),
             Self::NoNode { other, until } => {
                 let (namespace, name) = other.path.split_once('/').unwrap_or(("default", &*other.path));
                 format!(
@@ -292,23 +303,16 @@ impl Board {
     }
 
     fn choose_starts(&mut self, now: i64, places: &mut dyn Places, plan: &mut Plan) {
-        let mut after = None;
+        let mut course = Course::new(&self.lanes);
         let (mut starts, mut holds, mut preempted) = (0, 0, false);
-        let mut refused = [0_u32; 3];
         let isolates = self.settings.keeps(Rule::Isolated);
-        while starts < self.settings.starts_per_pass
-            && (self.isolated_active == 0 || !isolates)
-            && !self.rooms.all_closed(self.left_to_look_at(refused))
-        {
-            let next = match after {
-                None => self.offered.first_key_value(),
-                Some(after) => {
-                    self.offered.range((std::ops::Bound::Excluded(after), std::ops::Bound::Unbounded)).next()
-                }
-            };
-            let Some((rank, _)) = next else { break };
-            let rank = *rank;
-            after = Some(rank);
+        while let Some(rank) = course.next(self) {
+            if starts >= self.settings.starts_per_pass
+                || (self.isolated_active > 0 && isolates)
+                || self.rooms.all_closed(course.left())
+            {
+                break;
+            }
             let slot = rank.2;
             let Some(entry) = self.entry(slot) else { continue };
             let (runtime, need, entry_may_prefetch) = (entry.runtime, entry.need, entry.may_prefetch);
@@ -328,7 +332,6 @@ impl Board {
             }
             if waits_for_all {
                 if let Some(hold) = self.strands(slot, places) {
-                    refused[index(runtime)] += 1;
                     self.hold(slot, hold, plan);
                     continue;
                 }
@@ -337,6 +340,16 @@ impl Board {
                 let hold = Hold::Isolated { running: self.rooms.taken() };
                 self.hold(slot, hold, plan);
                 break;
+            }
+            if let Some(hold) = self.quota_hold(slot) {
+                // All pods of the namespace need the same quota, and rank behind this one.
+                course.close_lane();
+                // Of many namespaces, those that were written down before do not keep the others from it.
+                if holds < self.settings.holds_per_pass && self.hold(slot, hold, plan) {
+                    holds += 1;
+                }
+                preempted = preempted || self.preempt(slot, now, plan);
+                continue;
             }
             let awaits_return =
                 runtime == Runtime::Process && self.recalled.first().is_some_and(|first| *first < rank);
@@ -361,7 +374,6 @@ impl Board {
                 let robot = match self.place(slot, places) {
                     Ok(robot) => robot,
                     Err(unplaced) => {
-                        refused[index(runtime)] += 1;
                         holds += 1;
                         if holds <= self.settings.holds_per_pass {
                             self.hold(slot, Hold::Robot(unplaced), plan);
@@ -374,22 +386,12 @@ impl Board {
                 // The group may offer its next task, before or behind this place.
                 continue;
             }
-            refused[index(runtime)] += 1;
             holds += 1;
             if holds <= self.settings.holds_per_pass {
                 self.hold(slot, Hold::Capacity(lack), plan);
             }
             preempted = preempted || !awaits_return && self.preempt(slot, now, plan);
         }
-    }
-
-    /// Offers of each runtime that a pass has not refused yet.
-    fn left_to_look_at(&self, refused: [u32; 3]) -> [u32; 3] {
-        let mut left = self.offers;
-        for (left, refused) in left.iter_mut().zip(refused) {
-            *left = left.saturating_sub(refused);
-        }
-        left
     }
 
     /// The robot a task goes to; none if it does not run on one.
@@ -415,7 +417,10 @@ impl Board {
         let entry = self.entry(slot)?;
         let (runtime, need, demand) = (entry.runtime, entry.need, entry.demand.clone());
         let lack = self.rooms.of(runtime).lack_when_empty(need);
-        let hold = if lack.any() {
+        let quota = self.empty_quota_hold(slot);
+        let hold = if quota.is_some() {
+            quota
+        } else if lack.any() {
             Some(Hold::Capacity(lack))
         } else if runtime == Runtime::Robot {
             places.could_place(&demand.unwrap_or_default()).err().map(Hold::Robot)
@@ -464,16 +469,17 @@ impl Board {
         behind.len()
     }
 
-    /// Writes down what a task waits for, unless it says so already.
-    fn hold(&mut self, slot: Slot, hold: Hold, plan: &mut Plan) {
+    /// Writes down what a task waits for, unless it says so already. True if it did not.
+    fn hold(&mut self, slot: Slot, hold: Hold, plan: &mut Plan) -> bool {
         let state = hold.state();
         let next = match self.entry(slot).map(|entry| entry.phase) {
             Some(Phase::Waiting(shown)) if shown != state => Phase::Waiting(state),
             Some(Phase::Awaiting(shown)) if shown != state => Phase::Awaiting(state),
-            _ => return,
+            _ => return false,
         };
         plan.decisions.push(Decision::Hold { task: self.reference(slot), hold });
         self.move_to(slot, next);
+        true
     }
 
     /// Says of some tasks what they wait for: new ones, and those that a rule holds back now, or no more.
@@ -554,6 +560,9 @@ impl Board {
             return Some(Hold::NeverFits(misfit));
         }
         if let Some(hold) = self.no_node_hold(slot, entry.priority.max(group.boost), now) {
+            return Some(hold);
+        }
+        if let Some(hold) = self.quota_hold(slot) {
             return Some(hold);
         }
         let lack = self.rooms.clone().of(entry.runtime).ask(entry.need);

@@ -8,8 +8,8 @@ use std::cmp::Reverse;
 
 use muster_types::State;
 
-use crate::board::{Board, Phase};
-use crate::capacity::Room;
+use crate::board::{Board, Entry, Phase};
+use crate::capacity::{Load, Room};
 use crate::group::Slot;
 use crate::plan::{Decision, Plan, earliest};
 use crate::settings::Rule;
@@ -82,39 +82,37 @@ impl Board {
     pub(crate) fn find_victims(&self, slot: Slot, right: Right) -> Victims {
         let Some(entry) = self.entry(slot) else { return Victims::default() };
         let (runtime, need) = (entry.runtime, entry.need);
-        let need_of =
-            |slot: Slot| self.entry(slot).filter(|other| other.runtime == runtime).map(|it| it.need);
-        let mut rooms = self.rooms;
-        let room = rooms.of(runtime);
+        let load_of = |slot: Slot| self.entry(slot).filter(|other| other.runtime == runtime).map(Entry::load);
+        let mut room = self.room_for(entry);
         // What waits here for a slot is taken back for a task that makes others leave.
         room.prefetched = 0;
-        self.leaving.iter().filter_map(|slot| need_of(*slot)).for_each(|other| room.leave(other));
+        self.leaving.iter().filter_map(|slot| load_of(*slot)).for_each(|other| room.leave(other));
         let lack = room.lack_for(need);
         if !lack.any() {
             return Victims::default();
         }
         let only_lower = self.settings.keeps(Rule::Preemption);
-        let candidates: Vec<(Slot, Need)> = self
+        let candidates: Vec<(Slot, Load)> = self
             .victims
             .iter()
             .take_while(|(priority, ..)| *priority < right.priority || !only_lower)
-            .filter_map(|(.., slot)| Some((*slot, need_of(*slot)?)))
-            .filter(|(_, other)| lack.concerns(*other))
+            .filter_map(|(.., slot)| Some((*slot, load_of(*slot)?)))
+            .filter(|(_, other)| room.gives_back(lack, *other))
             .collect();
         let share = candidates.len().saturating_mul(self.settings.preempt_rate as usize).div_ceil(100).max(1);
-        Victims { needed: enough_of(candidates, *room, need), share }
+        Victims { needed: enough_of(candidates, room, need), share }
     }
 }
 
 /// As many of the candidates, in their order, as make room for a need; nothing if all of them do not.
-fn enough_of(candidates: Vec<(Slot, Need)>, mut room: Room, need: Need) -> Vec<Slot> {
+fn enough_of(candidates: Vec<(Slot, Load)>, mut room: Room, need: Need) -> Vec<Slot> {
     let mut chosen = Vec::new();
     for (slot, other) in candidates {
         let lack = room.lack_for(need);
         if !lack.any() {
             break;
         }
-        if lack.concerns(other) {
+        if room.gives_back(lack, other) {
             room.leave(other);
             chosen.push((slot, other));
         }

@@ -1,15 +1,15 @@
 //! The rules of the queue as stories: a board in a small language, and what a pass decides.
 //!
 //! Lines: `now N`, `room slots=N [memory=N] [cpu=N]`, `kind NAME [priority=N] [needs=A,B] [strict]`,
-//! `prefetch N`, `guard quota=N|none`, `stuck NAME [slots] [memory]`, `placed NAME`, `no-node NAME`, `on-node NAME`,
-//! `task NAME [kind=] [subject=] [prio=] [memory=] [isolated] [preempt] [exempt] [robot] [rest=] [pod] [selector=]`,
+//! `prefetch N`, `quota NAMESPACE N|none`, `pods-in NAMESPACE`, `stuck NAME [slots] [memory]`, `placed NAME`, `no-node NAME`, `on-node NAME`,
+//! `task NAME [kind=] [subject=] [prio=] [memory=] [isolated] [preempt] [exempt] [robot] [rest=] [pod] [selector=] [in=]`,
 //! `state NAME STATE`,
 //! `returned NAME`, `deleted NAME`, `gone NAME`, `plan`, `why NAME`, `explain NAME`. Lines that start with `>` are what the board is expected to answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use muster_tasks::board::Board;
-use muster_tasks::capacity::{Capacity, Guard, Lack};
+use muster_tasks::capacity::{Capacity, Lack};
 use muster_tasks::kinds::KindGraph;
 use muster_tasks::plan::{Decision, Plan};
 use muster_tasks::settings::Settings;
@@ -26,12 +26,15 @@ struct Story {
     tasks: BTreeMap<String, TaskView>,
 }
 
+fn new_board(capacity: Capacity) -> Board {
+    Board::new(Settings::default(), |_| capacity)
+}
+
 /// Plays a story and checks every answer in it.
 fn play(story: &str) {
     let capacity = Capacity { slots: 2, cpu_millis: None, memory: None };
-    let board = Board::new(Settings::default(), |_| capacity);
     let mut teller = Story {
-        board,
+        board: new_board(capacity),
         capacity,
         now: 0,
         kinds: BTreeMap::new(),
@@ -105,7 +108,7 @@ impl Story {
                 let flag = |name: &str| rest.contains(&name);
                 let task = TaskView {
                     uid: self.tasks.len() as u128 + 1,
-                    path: format!("d/{}", rest[0]).into(),
+                    path: format!("{}/{}", option("in").unwrap_or("d".into()), rest[0]).into(),
                     state: State::Ready,
                     since: self.now,
                     priority: number("prio").map(|priority| i32::try_from(priority).expect("a priority")),
@@ -156,9 +159,10 @@ impl Story {
                 let prefetch = rest[0].parse().expect("a number");
                 self.board.set_prefetch(muster_types::task::Runtime::Process, prefetch);
             }
-            "guard" => {
-                let quota = number("quota").map(|most| (Guard::Quota, u32::try_from(most).expect("a limit")));
-                self.board.set_guard(muster_types::task::Runtime::Process, quota);
+            "pods-in" => self.board = new_board(self.capacity).with_pod_namespace(Some(rest[0])),
+            "quota" => {
+                let most = (rest[1] != "none").then(|| rest[1].parse().expect("a limit"));
+                self.board.set_pod_limit(rest[0], most);
             }
             "stuck" => {
                 let lack = Lack {
@@ -978,26 +982,134 @@ fn nothing_waits_at_the_runtime_twice_for_one_place() {
 }
 
 #[test]
-fn a_quota_of_the_executor_holds_back_all_that_come_after_who_was_refused() {
+fn a_quota_holds_back_all_that_come_after_who_was_refused() {
     play(
         "room slots=9
-         guard quota=2
-         task a prio=1
-         task b prio=3
-         task c prio=2
+         quota d 2
+         task a prio=1 pod
+         task b prio=3 pod
+         task c prio=2 pod
          plan
          > start b
          > start c
          > hold a Quota
          why a
-         > Quota: a quota of the cluster refuses more pods
+         > Quota: a quota of namespace d refuses more pods
          state b Succeeded
          plan
          > start a
-         guard none
-         task d
+         quota d none
+         task d pod
          plan
          > start d",
+    );
+}
+
+#[test]
+fn a_quota_of_one_namespace_holds_back_no_pod_of_another() {
+    play(
+        "room slots=9
+         quota a 2
+         task a1 in=a pod
+         task a2 in=a pod
+         plan
+         > start a/a1
+         > start a/a2
+         task a3 in=a pod prio=9 memory=5
+         task a4 in=a pod prio=8 subject=s/1
+         task b1 in=b pod memory=5
+         task b2 in=b pod subject=s/1
+         task process in=a
+         plan
+         > hold a/a3 Quota
+         > start b/b1
+         > start b/b2
+         > start a/process
+         why a4
+         > Quota: a quota of namespace a refuses more pods
+         state a1 Succeeded
+         plan
+         > start a/a3
+         > hold a/a4 Quota
+         quota a 0
+         quota b 0
+         task b3 in=b pod prio=1
+         task c1 in=c pod
+         plan
+         > hold b/b3 Quota
+         > start c/c1",
+    );
+}
+
+#[test]
+fn one_more_pod_of_a_refused_namespace_is_the_first_in_order() {
+    play(
+        "room slots=9
+         quota a 0
+         task low in=a pod prio=1
+         task high in=a pod prio=9 subject=s/1
+         task other in=b pod prio=5
+         plan
+         > hold a/high Quota
+         > start b/other
+         quota a 1
+         plan
+         > start a/high
+         > hold a/low Quota",
+    );
+}
+
+#[test]
+fn what_a_refused_pod_lacks_besides_its_quota_is_kept_from_no_other_namespace() {
+    play(
+        "room slots=9 memory=10
+         quota a 0
+         task running in=b pod memory=6
+         plan
+         > start b/running
+         task refused in=a pod prio=9 memory=8
+         task small in=b pod memory=2
+         plan
+         > hold a/refused Quota
+         > start b/small
+         task last in=b pod memory=3
+         plan
+         > hold b/last Capacity
+         explain last
+         > QuotaBlocked: waiting for 3 memory (8 of 10 in use, position 2)",
+    );
+}
+
+#[test]
+fn an_isolated_pod_that_its_quota_never_lets_in_keeps_no_other_namespace_waiting() {
+    play(
+        "room slots=9
+         quota a 0
+         task b1 in=b pod
+         plan
+         > start b/b1
+         task alone in=a pod prio=9 isolated
+         task b2 in=b pod
+         plan
+         > hold a/alone Quota
+         > start b/b2",
+    );
+}
+
+#[test]
+fn where_all_pods_are_in_one_namespace_its_quota_holds_back_all_of_them() {
+    play(
+        "pods-in shared
+         room slots=9
+         quota shared 1
+         quota b 0
+         task a in=a pod prio=2
+         task b in=b pod prio=1
+         plan
+         > start a/a
+         > hold b/b Quota
+         why b
+         > Quota: a quota of namespace shared refuses more pods",
     );
 }
 
@@ -1005,11 +1117,11 @@ fn a_quota_of_the_executor_holds_back_all_that_come_after_who_was_refused() {
 fn a_quota_of_nothing_is_no_reason_to_give_up() {
     play(
         "room slots=9
-         guard quota=0
-         task a
+         quota d 0
+         task a pod
          plan
          > hold a Quota
-         guard quota=1
+         quota d 1
          plan
          > start a",
     );
@@ -1109,15 +1221,67 @@ fn a_task_that_ranks_above_the_stuck_one_is_tried_at_once_and_no_more_than_one()
 }
 
 #[test]
-fn whoever_the_quota_of_the_executor_blocks_may_preempt() {
+fn a_task_that_a_quota_refuses_preempts_none_of_another_namespace() {
     play(
         "room slots=9
-         guard quota=1
-         task low
+         quota a 1
+         task exempt in=a pod exempt
+         task b1 in=b pod
+         task b2 in=b pod
+         task process in=a
+         plan
+         > start a/exempt
+         > start b/b1
+         > start b/b2
+         > start a/process
+         state exempt Running
+         state b1 Running
+         state b2 Running
+         state process Running
+         task high in=a pod prio=5 preempt
+         plan
+         > hold a/high Quota
+         > wake 61
+         now 61
+         plan
+         explain high
+         > QuotaBlocked: a quota of namespace a refuses more pods (position 1)
+         > it cannot preempt: the end of all tasks of a priority below 5 that may be preempted would not make enough room",
+    );
+}
+
+#[test]
+fn a_task_that_lacks_a_slot_and_its_quota_preempts_one_that_gives_back_both() {
+    play(
+        "room slots=2
+         quota a 1
+         task a1 in=a pod prio=2
+         task b1 in=b pod prio=1
+         plan
+         > start a/a1
+         > start b/b1
+         state a1 Running
+         state b1 Running
+         task high in=a pod prio=5 preempt
+         plan
+         > hold a/high Quota
+         > wake 61
+         now 61
+         plan
+         > preempt a/a1 for a/high",
+    );
+}
+
+#[test]
+fn a_task_that_a_quota_refuses_may_preempt() {
+    play(
+        "room slots=9
+         quota d 1
+         task low pod
          plan
          > start low
          state low Running
-         task high prio=5 preempt
+         task high pod prio=5 preempt
          plan
          > hold high Quota
          > wake 61

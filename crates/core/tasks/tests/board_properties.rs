@@ -22,6 +22,8 @@ enum Step {
         memory: u64,
         isolated: bool,
         preempt: bool,
+        /// Its namespace if it is a pod; 0 for a process.
+        pods: usize,
     },
     /// The attempt of some task goes on: runs, ends, or comes back.
     Go {
@@ -39,6 +41,10 @@ enum Step {
     Kinds {
         turned: bool,
     },
+    Quota {
+        pods: usize,
+        most: u32,
+    },
     Pass {
         later: i64,
     },
@@ -46,11 +52,11 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        4 => (0_usize..4, 0_usize..4, 0_i32..5, 0_u64..6, proptest::bool::weighted(0.1), any::<bool>()).prop_map(
-            |(kind, subject, priority, memory, isolated, preempt)| Step::Submit {
-                kind, subject, priority, memory, isolated, preempt
-            }
-        ),
+        4 => (0_usize..4, 0_usize..4, 0_i32..5, 0_u64..6, proptest::bool::weighted(0.1), any::<bool>(), 0_usize..5)
+            .prop_map(|(kind, subject, priority, memory, isolated, preempt, pods)| Step::Submit {
+                kind, subject, priority, memory, isolated, preempt, pods: pods.saturating_sub(2)
+            }),
+        1 => (1_usize..3, 0_u32..3).prop_map(|(pods, most)| Step::Quota { pods, most }),
         4 => (any::<usize>(), 0_usize..4).prop_map(|(which, to)| Step::Go { which, to }),
         1 => any::<usize>().prop_map(|which| Step::Gone { which }),
         1 => (0_u32..4, 1_u64..8, 0_u32..3).prop_map(|(slots, memory, ahead)| Step::Resize { slots, memory, ahead }),
@@ -65,13 +71,19 @@ struct World {
     now: i64,
     next: u128,
     resized: bool,
+    /// How many pods each namespace takes in.
+    quotas: BTreeMap<&'static str, u32>,
 }
+
+/// Namespaces of pods, from 1; the first is that of processes.
+const NAMESPACES: [&str; 3] = ["d", "d", "e"];
 
 impl World {
     fn new() -> Self {
         let capacity = Capacity { slots: 3, cpu_millis: None, memory: Some(8) };
         let board = Board::new(Settings::default(), |_| capacity);
-        let mut world = Self { board, tasks: BTreeMap::new(), now: 0, next: 1, resized: false };
+        let mut world =
+            Self { board, tasks: BTreeMap::new(), now: 0, next: 1, resized: false, quotas: BTreeMap::new() };
         world.play(&Step::Kinds { turned: false });
         world
     }
@@ -84,19 +96,19 @@ impl World {
 
     fn play(&mut self, step: &Step) {
         match *step {
-            Step::Submit { kind, subject, priority, memory, isolated, preempt } => {
+            Step::Submit { kind, subject, priority, memory, isolated, preempt, pods } => {
                 let uid = self.next;
                 self.next += 1;
                 let task = TaskView {
                     uid,
-                    path: format!("d/t{uid}").into(),
+                    path: format!("{}/t{uid}", NAMESPACES[pods]).into(),
                     state: State::Ready,
                     since: self.now,
                     priority: Some(priority),
                     kind: ["", "a", "b", "c"][kind].to_owned(),
                     addon: String::new(),
                     subject: ["", "s1", "s2", "s3"][subject].to_owned(),
-                    runtime: None,
+                    runtime: (pods > 0).then_some(Runtime::Pod),
                     need: Need { cpu_millis: 0, memory },
                     isolated,
                     preempt_enabled: preempt,
@@ -143,9 +155,23 @@ impl World {
                     BTreeSet::from(["d/b".to_owned()]),
                 );
             }
+            Step::Quota { pods, most } => {
+                self.board.set_pod_limit(NAMESPACES[pods], Some(most));
+                self.quotas.insert(NAMESPACES[pods], most);
+            }
             Step::Pass { later } => {
                 self.now += later;
                 let plan = self.board.plan(self.now);
+                for decision in &plan.decisions {
+                    let Decision::Start { task, .. } = decision else { continue };
+                    let Some(namespace) = self.board.pod_namespace(task.uid) else { continue };
+                    let (pods, most) = (self.board.pods_in(&namespace), self.quotas.get(&*namespace));
+                    assert!(
+                        most.is_none_or(|most| pods <= *most),
+                        "{} is started, {pods} are there",
+                        task.path
+                    );
+                }
                 let effective = |uid| self.board.explain(uid, self.now).and_then(|it| it.effective_priority);
                 let priority = |uid| effective(uid).expect("it is on the board");
                 assert_eq!(Board::plan_violations(&plan, priority), Vec::<String>::new());
@@ -238,7 +264,7 @@ proptest! {
     #[test]
     fn a_board_with_room_runs_dry(steps in proptest::collection::vec(step(), 1..60)) {
         let mut world = World::new();
-        for step in steps.iter().filter(|step| !matches!(step, Step::Resize { .. } | Step::Gone { .. })) {
+        for step in steps.iter().filter(|step| !matches!(step, Step::Resize { .. } | Step::Gone { .. } | Step::Quota { .. })) {
             world.play(step);
         }
         for _ in 0..400 {

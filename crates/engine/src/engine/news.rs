@@ -13,7 +13,6 @@ use muster_tasks::reconcile::{self, Return};
 use muster_tasks::settings::Settings;
 use muster_tasks::stuck::read_shortage;
 use muster_tasks::view::{TaskView, parse_uid, state_of};
-use muster_types::task::Runtime;
 use muster_types::{State, Task};
 
 use super::prefetched::never_ran;
@@ -195,12 +194,18 @@ impl Engine {
         deleting
     }
 
-    /// What news says about room in the cluster.
+    /// What news says about room in the cluster. A quota is that of the namespace of the pod; nothing else says anything of it.
     fn guard_pods(&mut self, fact: &Fact, now: Millis) {
         let second = now.to_timestamp().as_second();
         let uid = parse_uid(&fact.handle.task);
+        let namespace = uid.and_then(|uid| self.board.pod_namespace(uid));
+        let there = namespace.as_deref().map_or(0, |namespace| self.board.pods_in(namespace));
         match &fact.what {
-            Observation::Created => self.guard.observe_created(self.board.taken(Runtime::Pod), second),
+            Observation::Created => {
+                if let Some(namespace) = &namespace {
+                    self.guards.observe_created(namespace, there, second);
+                }
+            }
             Observation::Waiting { reason, message } if reason == UNSCHEDULABLE => {
                 let Some(uid) = uid else { return };
                 self.board.observe_unschedulable(uid, second);
@@ -210,8 +215,10 @@ impl Engine {
                 return;
             }
             Observation::Blocked { .. } => {
-                // The one that was refused is still counted.
-                self.guard.observe_blocked(self.board.taken(Runtime::Pod).saturating_sub(1), second);
+                if let Some(namespace) = &namespace {
+                    // The one that was refused is still counted.
+                    self.guards.observe_blocked(namespace, there.saturating_sub(1), second);
+                }
             }
             // That says nothing yet of whether a node takes it.
             Observation::Waiting { .. } if uid.is_some_and(|uid| self.board.is_trying(uid)) => return,
@@ -226,7 +233,9 @@ impl Engine {
             | Observation::StartFailed { .. }
             | Observation::Ended(_)
             | Observation::Lost { .. } => {
-                self.guard.observe_ended(second);
+                if let Some(namespace) = &namespace {
+                    self.guards.observe_ended(namespace, second);
+                }
             }
         }
         if let Some(uid) = uid {
