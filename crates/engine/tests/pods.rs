@@ -9,7 +9,8 @@ use muster_engine::settings::{Mint, Pods, Prefetch, Settings};
 use muster_ports::blobs::{Blobs, MemoryBlobs};
 use muster_ports::clock::{Clock as _, ManualClock};
 use muster_ports::runtime::{
-    Cause, Ending, Fact, FilesError, Handle, Launch, Observation, Runtime, UNSCHEDULABLE,
+    CLUSTER_UNAVAILABLE, Cause, Ending, Fact, FilesError, Handle, Launch, NOT_PERMITTED, Observation,
+    Runtime, UNSCHEDULABLE,
 };
 use muster_ports::store::{Batch, Draft, History, Key, MemoryLog, Precondition, ResourceName, Store, Write};
 use muster_ports::telemetry::Telemetry;
@@ -207,4 +208,24 @@ async fn a_pod_that_finds_no_node_leaves_other_tasks_alone_and_is_named_to_those
     assert_eq!((waits.reason.as_str(), waits.task.as_str()), ("Unschedulable", "d/nowhere"));
     world.clock.advance(301_000);
     assert_eq!(names(&world.step().await), ["alike"], "its time limit is over");
+}
+
+#[tokio::test]
+async fn a_pod_that_has_a_node_and_cannot_run_there_yet_lets_the_others_like_it_start() {
+    let mut world = World::new();
+    world.make("nowhere", json!({})).await;
+    let stuck = world.step().await.remove(0).handle;
+    let waits = |reason: &str| Observation::Waiting { reason: reason.to_owned(), message: String::new() };
+    world.report(&stuck, waits(UNSCHEDULABLE));
+    world.step().await;
+    world.make("tries", json!({})).await;
+    world.make("alike", json!({})).await;
+    world.clock.advance(301_000);
+    let tries = world.step().await.remove(0).handle;
+    for reason in [CLUSTER_UNAVAILABLE, NOT_PERMITTED] {
+        world.report(&tries, waits(reason));
+        assert!(world.step().await.is_empty(), "{reason} says nothing of nodes");
+    }
+    world.report(&tries, waits("CreateContainerConfigError"));
+    assert_eq!(names(&world.step().await), ["alike"]);
 }

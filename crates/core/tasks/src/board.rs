@@ -219,9 +219,17 @@ impl Board {
     /// Takes in a task as it was committed.
     pub fn observe(&mut self, task: &TaskView) {
         let recalled = task.prefetched && self.is_recalled(task.uid);
+        let was_leaving = self.slot_of(task.uid).is_some_and(|slot| self.leaving.contains(&slot));
         self.remove(task.uid);
+        if was_leaving && !task.stopping && matches!(task.state, State::Pending | State::Running) {
+            self.observe_stays(task.uid);
+        }
         if !matches!(task.state, State::Ready | State::Postponed | State::QuotaBlocked) {
             self.awaited.forget(task.uid);
+        }
+        if !task.prefetched && !matches!(task.state, State::Pending | State::Running) {
+            // Whatever was known of the place of its attempt, it has none any more: its start may not have been committed.
+            self.observe_placed(task.uid);
         }
         let phase = match task.state {
             State::Succeeded | State::Failed => return self.note_outcome(task),

@@ -280,6 +280,7 @@ impl Board {
             && self.entry(slot).is_some_and(|entry| entry.phase == Phase::Chosen)
         {
             self.move_to(slot, Phase::Waiting(State::Ready));
+            self.observe_placed(uid);
         }
     }
 
@@ -348,7 +349,7 @@ impl Board {
             if entry_may_prefetch && !room.has_free_slot() && room.prefetches() {
                 // The place of one that ranks lower is as good as a free one.
                 if room.may_prefetch() || self.recall_behind(rank, 1, plan) > 0 {
-                    plan.decisions.push(self.start(slot, rank.0, None, true));
+                    plan.decisions.push(self.start(slot, rank.0, None, true, now));
                     starts += 1;
                     continue;
                 }
@@ -369,7 +370,7 @@ impl Board {
                         continue;
                     }
                 };
-                plan.decisions.push(self.start(slot, rank.0, robot, false));
+                plan.decisions.push(self.start(slot, rank.0, robot, false, now));
                 starts += 1;
                 // The group may offer its next task, before or behind this place.
                 continue;
@@ -434,6 +435,7 @@ impl Board {
         Reverse(priority): Reverse<i32>,
         robot: Option<Arc<str>>,
         prefetch: bool,
+        now: i64,
     ) -> Decision {
         let own = self.entry(slot).map_or(0, |entry| entry.priority);
         let lent = if priority > own { self.lender(slot).map(|by| Lent { priority, by }) } else { None };
@@ -441,7 +443,7 @@ impl Board {
             Some(Phase::Waiting(shown)) if prefetch => Phase::Prefetched(shown),
             _ => Phase::Chosen,
         };
-        self.note_try(slot);
+        self.note_try(slot, now);
         self.move_to(slot, phase);
         Decision::Start { task: self.reference(slot), lent, robot, priority, prefetch }
     }
