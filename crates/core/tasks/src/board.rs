@@ -28,6 +28,7 @@ use crate::names::Names;
 use crate::no_node::{NeedsId, NoNode, PlacementNeeds};
 use crate::places::Unplaced;
 use crate::plan::Hold;
+use crate::set_back::NoNodeSince;
 use crate::settings::{Rule, Settings};
 use crate::stuck::Stuck;
 use crate::view::{Need, TaskView};
@@ -158,6 +159,8 @@ pub struct Board {
     pub(crate) isolated_active: u32,
     /// Isolated tasks that could not start even if nothing else ran, as the last pass found.
     pub(crate) stranded: BTreeMap<Slot, Hold>,
+    /// Isolated tasks whose pod found no place in the cluster, by uid.
+    pub(crate) set_back: BTreeMap<u128, NoNodeSince>,
     /// Tasks nobody has said yet why they wait; bounded.
     pub(crate) unexplained: VecDeque<Slot>,
     /// An isolated task has no attempt any more, or is not the next of its group any more.
@@ -211,6 +214,7 @@ impl Board {
             offers: [0; 3],
             isolated_active: 0,
             stranded: BTreeMap::new(),
+            set_back: BTreeMap::new(),
             unexplained: VecDeque::new(),
             isolation_eased: false,
         }
@@ -226,6 +230,15 @@ impl Board {
         }
         if !matches!(task.state, State::Ready | State::Postponed | State::QuotaBlocked) {
             self.awaited.forget(task.uid);
+        }
+        match task.state {
+            State::Pending => {}
+            State::Ready | State::Postponed | State::QuotaBlocked => {
+                self.set_back.entry(task.uid).and_modify(|since| *since = None);
+            }
+            State::Created | State::Running | State::Succeeded | State::Failed | State::Canceled => {
+                self.set_back.remove(&task.uid);
+            }
         }
         if !task.prefetched && !matches!(task.state, State::Pending | State::Running) {
             // Whatever was known of the place of its attempt, it has none any more: its start may not have been committed.
@@ -321,6 +334,7 @@ impl Board {
     pub fn forget(&mut self, uid: u128) {
         self.remove(uid);
         self.awaited.forget(uid);
+        self.set_back.remove(&uid);
         self.observe_placed(uid);
         if let Some(group) = self.outcome_groups.remove(&uid) {
             self.outcomes.remove(&group);
@@ -513,6 +527,7 @@ impl Board {
                 memory: task.need.memory > 0,
                 demand: task.demand.as_ref().map_or(0, |demand| self.number_of(demand)),
                 needs: self.needs_of(task),
+                isolated: task.isolated,
             }
         } else {
             let subject = self.names.intern(&qualified(task, &task.subject));

@@ -113,7 +113,10 @@ impl Board {
         let rank = self.rank(slot)?;
         let first = || {
             let offered = self.offered.range(..rank).map(|((.., other), _)| *other);
-            offered.into_iter().find(|other| self.entry(*other).is_some_and(|other| other.isolated))
+            let waited_for = |other: &Slot| {
+                !self.stranded.contains_key(other) && self.entry(*other).is_some_and(|it| it.isolated)
+            };
+            offered.into_iter().find(waited_for)
         };
         active.map(|(slot, _)| slot).or_else(first).map(|slot| self.reference(slot))
     }

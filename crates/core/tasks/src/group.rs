@@ -40,6 +40,8 @@ pub enum GroupKey {
         demand: u32,
         /// Number of what they ask of a node; 0 if they are no pods.
         needs: u32,
+        /// They run alone: the first of them speaks for no other.
+        isolated: bool,
     },
 }
 
@@ -159,8 +161,14 @@ mod tests {
     use super::*;
 
     fn group(boost: i32) -> Group {
-        let mut group =
-            Group::new(GroupKey::Free { runtime: 0, cpu: false, memory: false, demand: 0, needs: 0 });
+        let mut group = Group::new(GroupKey::Free {
+            runtime: 0,
+            cpu: false,
+            memory: false,
+            demand: 0,
+            needs: 0,
+            isolated: false,
+        });
         group.add(1, 10, 0);
         group.add(3, 20, 1);
         group.add(2, 5, 2);

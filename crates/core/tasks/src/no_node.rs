@@ -64,9 +64,10 @@ impl Alike {
         latest.map_or(i64::MIN, |since| since.saturating_add(limit))
     }
 
-    /// The stuck task of the highest priority.
-    fn culprit(&self) -> Option<(u128, &StuckPod)> {
-        let stuck = self.stuck.iter().max_by_key(|(uid, stuck)| (stuck.priority, std::cmp::Reverse(**uid)));
+    /// The stuck task of the highest priority, other than this one.
+    fn culprit(&self, except: u128) -> Option<(u128, &StuckPod)> {
+        let others = self.stuck.iter().filter(|(uid, _)| **uid != except);
+        let stuck = others.max_by_key(|(uid, stuck)| (stuck.priority, std::cmp::Reverse(**uid)));
         stuck.map(|(uid, stuck)| (*uid, stuck))
     }
 }
@@ -80,7 +81,11 @@ impl Board {
             return;
         }
         let priority = entry.priority.max(self.groups[entry.group as usize].boost);
+        let is_next_try = self.set_back_without_node(uid, now);
         let alike = self.no_node.by_needs.entry(needs).or_default();
+        if is_next_try {
+            alike.stuck.remove(&uid);
+        }
         alike.stuck.entry(uid).or_insert(StuckPod { path, priority, since: now });
         alike.trying.remove(&uid);
         self.no_node.concerned.insert(uid, needs);
@@ -93,14 +98,19 @@ impl Board {
         {
             self.end_hold(needs);
         }
+        self.set_back.remove(&uid);
         self.observe_placed(uid);
     }
 
-    /// The pod of a task is not stuck any more: it has a node, or is gone.
+    /// The pod of a task is not stuck any more: it has a node, or is gone. One that was taken back found no node all the same: others
+    /// like it are tried one at a time still.
     pub(crate) fn forget_stuck_pod(&mut self, uid: u128) {
-        let Some(needs) = self.no_node.concerned.remove(&uid) else { return };
+        let Some(needs) = self.no_node.concerned.get(&uid).copied() else { return };
         let Some(alike) = self.no_node.by_needs.get_mut(&needs) else { return };
-        alike.stuck.remove(&uid);
+        if !self.set_back.contains_key(&uid) {
+            self.no_node.concerned.remove(&uid);
+            alike.stuck.remove(&uid);
+        }
         let was_trying = alike.trying.remove(&uid).is_some();
         if alike.stuck.is_empty() {
             self.end_hold(needs);
@@ -114,8 +124,9 @@ impl Board {
 
     /// Why a task that would start at this priority may not: the pod of another one like it finds no node.
     pub(crate) fn no_node_hold(&self, slot: Slot, priority: i32, now: i64) -> Option<Hold> {
-        let alike = self.no_node.by_needs.get(&self.entry(slot)?.needs)?;
-        let (uid, stuck) = alike.culprit()?;
+        let entry = self.entry(slot)?;
+        let alike = self.no_node.by_needs.get(&entry.needs)?;
+        let (uid, stuck) = alike.culprit(entry.uid)?;
         let until = alike.until(self.settings.unschedulable_hold);
         let may_try = now >= until || alike.trying.is_empty() && priority > stuck.priority;
         (!may_try).then(|| Hold::NoNode { other: TaskRef { uid, path: stuck.path.clone() }, until })

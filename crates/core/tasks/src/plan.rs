@@ -55,6 +55,11 @@ pub enum Decision {
         /// What for.
         hold: Hold,
     },
+    /// The pod of an isolated task, which finds no node, is to end so that others can start.
+    TakeBack {
+        /// Which task.
+        task: TaskRef,
+    },
     /// The attempt of a running task is to end so that another can start.
     Preempt {
         /// Which task.
@@ -268,6 +273,7 @@ impl Board {
         self.isolation_eased |= self.stranded.keys().any(|slot| !stranded.contains_key(slot));
         self.notice_isolation();
         self.preempt_for_stuck(now, &mut plan);
+        self.take_back_isolated(now, &mut plan);
         self.explain_some(now, &mut plan);
         plan.wake_at = earliest(plan.wake_at, self.next_try(now));
         plan.wake_at = earliest(plan.wake_at, self.resting.first().map(|(until, _)| *until));
@@ -411,15 +417,18 @@ impl Board {
         }
     }
 
-    /// Why an isolated task could not start even if nothing else ran: then nobody has to make way for it.
+    /// Why an isolated task could not start even if nothing else ran, as far as is known: then nobody has to make way for it.
     fn strands(&mut self, slot: Slot, places: &mut dyn Places) -> Option<Hold> {
         let entry = self.entry(slot)?;
+        let is_set_back = self.set_back.contains_key(&entry.uid);
         let (runtime, need, demand) = (entry.runtime, entry.need, entry.demand.clone());
         let lack = self.rooms.of(runtime).lack_when_empty(need);
         let hold = if lack.any() {
             Some(Hold::Capacity(lack))
         } else if runtime == Runtime::Robot {
             places.could_place(&demand.unwrap_or_default()).err().map(Hold::Robot)
+        } else if is_set_back {
+            Some(Hold::Isolated { running: self.rooms.taken() })
         } else {
             None
         };
@@ -542,7 +551,9 @@ impl Board {
         if self.isolated_active > 0 {
             return Some(Hold::Isolation);
         }
-        if let Some(hold) = self.stranded.get(&slot) {
+        // How many others run may have changed since the last pass.
+        let stranded = self.stranded.get(&slot).filter(|hold| !matches!(hold, Hold::Isolated { .. }));
+        if let Some(hold) = stranded {
             return Some(hold.clone());
         }
         if entry.isolated && self.rooms.taken() > 0 {

@@ -1,9 +1,9 @@
 //! The rules of the queue as stories: a board in a small language, and what a pass decides.
 //!
 //! Lines: `now N`, `room slots=N [memory=N] [cpu=N]`, `kind NAME [priority=N] [needs=A,B] [strict]`,
-//! `prefetch N`, `guard quota=N|none`, `stuck NAME [slots] [memory]`, `placed NAME`, `no-node NAME`, `on-node NAME`,
+//! `prefetch N`, `guard quota=N|none`, `stuck NAME [slots] [memory]`, `placed NAME`, `no-node NAME`, `on-node NAME`, `refused NAME`,
 //! `task NAME [kind=] [subject=] [prio=] [memory=] [isolated] [preempt] [exempt] [robot] [rest=] [pod] [selector=]`,
-//! `state NAME STATE`, `unplan NAME`,
+//! `state NAME STATE [rest=]`, `unplan NAME`,
 //! `returned NAME`, `deleted NAME`, `gone NAME`, `plan`, `why NAME`, `explain NAME`. Lines that start with `>` are what the board is expected to answer.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -134,6 +134,7 @@ impl Story {
                 let task = self.tasks.get_mut(rest[0]).expect("a task");
                 task.state = rest[1].parse().expect("a state");
                 task.since = self.now;
+                task.rest_until = number("rest").unwrap_or(0);
                 (task.prefetched, task.is_first) = (false, false);
                 self.board.observe(task);
             }
@@ -164,6 +165,7 @@ impl Story {
                 self.board.observe_stuck(self.tasks[rest[0]].uid, lack, self.now);
             }
             "unplan" => self.board.unplan(self.tasks[rest[0]].uid),
+            "refused" => self.board.observe_refusal(self.tasks[rest[0]].uid),
             "no-node" => self.board.observe_unschedulable(self.tasks[rest[0]].uid, self.now),
             "on-node" => self.board.observe_on_node(self.tasks[rest[0]].uid),
             "placed" => self.board.observe_placed(self.tasks[rest[0]].uid),
@@ -207,7 +209,7 @@ impl Story {
             let (task, state) = match decision {
                 Decision::Start { task, .. } => (task, State::Pending),
                 Decision::Hold { task, hold } => (task, hold.state()),
-                Decision::Preempt { .. } | Decision::Recall { .. } => continue,
+                Decision::Preempt { .. } | Decision::Recall { .. } | Decision::TakeBack { .. } => continue,
             };
             let task = self.tasks.values_mut().find(|known| known.uid == task.uid).expect("a task");
             task.state = state;
@@ -228,6 +230,7 @@ fn describe(plan: &Plan) -> Vec<String> {
                 format!("start {} raised to {} by {}", name(&task.path), lent.priority, name(&lent.by.path))
             }
             Decision::Hold { task, hold } => format!("hold {} {}", name(&task.path), hold.reason()),
+            Decision::TakeBack { task } => format!("take back {}", name(&task.path)),
             Decision::Preempt { task, by } => format!("preempt {} for {}", name(&task.path), name(&by.path)),
         })
         .collect();
@@ -1517,6 +1520,118 @@ fn an_isolated_task_that_no_robot_could_take_holds_back_nobody() {
          task last prio=0
          plan
          > start last",
+    );
+}
+
+#[test]
+fn an_isolated_pod_that_finds_no_node_is_taken_back_if_others_wait_and_holds_back_nobody_from_then_on() {
+    play(
+        "room slots=9
+         task alone isolated pod prio=5
+         plan
+         > start alone
+         state alone Pending
+         no-node alone
+         now 100
+         plan
+         task other
+         task alike pod
+         plan
+         > take back alone
+         > hold other Isolation
+         > hold alike Isolation
+         plan
+         state alone Ready rest=400
+         placed alone
+         plan
+         > start other
+         > hold alike Unschedulable
+         > wake 300
+         now 300
+         plan
+         > start alike
+         > wake 400
+         state alike Running
+         on-node alike
+         now 400
+         plan
+         > hold alone Isolated
+         task more prio=1
+         plan
+         > start more
+         state more Succeeded
+         state other Succeeded
+         plan
+         state alike Succeeded
+         plan
+         > start alone
+         state alone Pending
+         no-node alone
+         task late
+         plan
+         > hold late Isolation
+         > wake 461",
+    );
+}
+
+#[test]
+fn an_isolated_pod_that_finds_no_node_is_not_taken_back_at_once() {
+    play(
+        "room slots=9
+         task alone isolated pod
+         plan
+         > start alone
+         state alone Pending
+         no-node alone
+         task other
+         now 60
+         plan
+         > hold other Isolation
+         > wake 61
+         on-node alone
+         now 61
+         plan",
+    );
+}
+
+#[test]
+fn an_isolated_task_that_a_quota_refused_holds_back_nobody_and_is_tried_when_nothing_else_is_active() {
+    play(
+        "room slots=9
+         task alone isolated pod prio=5
+         plan
+         > start alone
+         state alone Pending
+         refused alone
+         state alone QuotaBlocked
+         task alike pod prio=9
+         plan
+         > start alike
+         > hold alone Isolated
+         task behind pod prio=1
+         plan
+         > start behind
+         why alone
+         > Isolated: it is isolated and 2 other tasks run; it starts when they ended
+         state alike Succeeded
+         task urgent isolated prio=8
+         plan
+         > hold urgent Isolated
+         state behind Succeeded
+         plan
+         > start urgent
+         state urgent Succeeded
+         plan
+         > start alone
+         state alone Running
+         state alone Ready
+         task first prio=6
+         plan
+         > start first
+         > hold alone Isolated
+         task last pod
+         plan
+         > hold last Isolation",
     );
 }
 

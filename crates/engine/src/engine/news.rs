@@ -211,6 +211,9 @@ impl Engine {
             Observation::Blocked { .. } => {
                 // The one that was refused is still counted.
                 self.guard.observe_blocked(self.board.taken(Runtime::Pod).saturating_sub(1), second);
+                if let Some(uid) = uid {
+                    self.board.observe_refusal(uid);
+                }
             }
             // That says nothing of whether a node takes it.
             Observation::Waiting { reason, .. } if WITHOUT_NODE.contains(&reason.as_str()) => return,
