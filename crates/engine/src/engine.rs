@@ -407,6 +407,7 @@ impl Engine {
             let task = match decision {
                 Decision::Start { task, .. }
                 | Decision::Hold { task, .. }
+                | Decision::TakeBack { task }
                 | Decision::Preempt { task, .. } => task,
                 Decision::Recall { task } => {
                     self.outside.runtime.recall(&first_handle(task.uid));
@@ -429,6 +430,9 @@ impl Engine {
                 Decision::Hold { hold, .. } => progress::write_hold(&mut edit.task, hold, now),
                 Decision::Preempt { by, .. } => end(edit, &self.settings, now, |task| {
                     progress::request_stop(task, Stopping::Preempted, Some(by), now)
+                }),
+                Decision::TakeBack { .. } => end(edit, &self.settings, now, |task| {
+                    progress::request_stop(task, Stopping::Unschedulable, None, now)
                 }),
                 Decision::Recall { .. } => continue,
                 Decision::Start { lent, robot, priority, prefetch, .. } => {

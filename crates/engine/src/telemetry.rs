@@ -58,7 +58,7 @@ impl Teller {
         for decision in &plan.decisions {
             match decision {
                 Decision::Start { .. } => starts += 1,
-                Decision::Recall { .. } => {}
+                Decision::Recall { .. } | Decision::TakeBack { .. } => {}
                 Decision::Preempt { .. } => preemptions += 1,
                 Decision::Hold { hold, .. } => telemetry.count(TASK_HOLDS, &[hold.reason()], 1),
             }

@@ -9,7 +9,8 @@ use muster_engine::settings::{Mint, Pods, Prefetch, Settings};
 use muster_ports::blobs::{Blobs, MemoryBlobs};
 use muster_ports::clock::{Clock as _, ManualClock};
 use muster_ports::runtime::{
-    Cause, Ending, Fact, FilesError, Handle, Launch, Observation, Runtime, UNSCHEDULABLE,
+    CLUSTER_UNAVAILABLE, Cause, Ending, Fact, FilesError, Handle, Launch, NOT_PERMITTED, Observation,
+    Runtime, UNSCHEDULABLE,
 };
 use muster_ports::store::{Batch, Draft, History, Key, MemoryLog, Precondition, ResourceName, Store, Write};
 use muster_ports::telemetry::Telemetry;
@@ -18,8 +19,8 @@ use muster_tasks::capacity::Capacity;
 use muster_tasks::reap::ReapSettings;
 use muster_tasks::settings::Settings as QueueSettings;
 use muster_types::task::Runtime as RuntimeName;
-use muster_types::task_status::RecordKind;
-use muster_types::{State, Task, TaskSpec};
+use muster_types::task_status::{RecordKind, Stopping};
+use muster_types::{State, Task, TaskSpec, Timestamp};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -314,4 +315,75 @@ async fn a_pod_that_finds_no_node_leaves_other_tasks_alone_and_is_named_to_those
     assert_eq!((waits.reason.as_str(), waits.task.as_str()), ("Unschedulable", "d/nowhere"));
     world.clock.advance(301_000);
     assert_eq!(names(&world.step().await), ["alike"], "its time limit is over");
+}
+
+#[tokio::test]
+async fn a_pod_that_has_a_node_and_cannot_run_there_yet_lets_the_others_like_it_start() {
+    let mut world = World::new();
+    world.make("nowhere", json!({})).await;
+    let stuck = world.step().await.remove(0).handle;
+    let waits = |reason: &str| Observation::Waiting { reason: reason.to_owned(), message: String::new() };
+    world.report(&stuck, waits(UNSCHEDULABLE));
+    world.step().await;
+    world.make("tries", json!({})).await;
+    world.make("alike", json!({})).await;
+    world.clock.advance(301_000);
+    let tries = world.step().await.remove(0).handle;
+    for reason in [CLUSTER_UNAVAILABLE, NOT_PERMITTED] {
+        world.report(&tries, waits(reason));
+        assert!(world.step().await.is_empty(), "{reason} says nothing of nodes");
+    }
+    world.report(&tries, waits("CreateContainerConfigError"));
+    assert_eq!(names(&world.step().await), ["alike"]);
+}
+
+#[tokio::test]
+async fn an_isolated_pod_that_finds_no_node_goes_back_to_the_queue_uses_up_nothing_and_lets_others_start() {
+    let mut world = World::new();
+    let nowhere = json!({ "policy": { "isolated": true }, "pod": { "nodeSelector": { "no-such": "node" } } });
+    world.make("alone", nowhere).await;
+    let alone = world.step().await.remove(0).handle;
+    let (reason, message) = (UNSCHEDULABLE.to_owned(), "0/1 nodes are available".to_owned());
+    world.report(&alone, Observation::Waiting { reason, message });
+    world.step().await;
+    world.make("other", json!({})).await;
+    assert!(world.step().await.is_empty(), "it may find a node yet");
+    world.clock.advance(61_000);
+    world.step().await;
+    assert_eq!(world.task("alone").status.stopping, Some(Stopping::Unschedulable));
+    let at = world.clock.now();
+    world.report(&alone, Observation::Ended(Ending::of_leader(143, Cause::Stopped, at)));
+    assert_eq!(names(&world.step().await), ["other"]);
+    let status = world.task("alone").status;
+    assert_eq!((status.state, status.retries, status.lost), (Some(State::Ready), 0, 0));
+    assert_eq!(status.rest_until.map(Timestamp::as_second), Some(at.to_timestamp().as_second() + 300));
+    assert_eq!(status.waiting_for.map(|it| it.reason), Some(UNSCHEDULABLE.to_owned()));
+    world.clock.advance(400_000);
+    assert!(world.step().await.is_empty(), "the other one is active");
+    world.make("later", json!({})).await;
+    assert_eq!(names(&world.step().await), ["later"], "nobody waits for it");
+}
+
+#[tokio::test]
+async fn an_isolated_pod_that_a_quota_refused_is_tried_when_nothing_else_is_active_and_holds_back_nobody() {
+    let mut world = World::new();
+    world.make("alone", json!({ "priority": 9, "policy": { "isolated": true } })).await;
+    let alone = world.step().await.remove(0).handle;
+    world.refuse(&alone, 1);
+    world.make("other", json!({ "runtime": "process" })).await;
+    assert_eq!(world.step().await.len(), 1);
+    world.clock.advance(60_000);
+    world.make("pod", json!({})).await;
+    let started = world.step().await;
+    assert_eq!(names(&started), ["pod"], "nobody waits until it can be tried");
+    let at = world.clock.now();
+    for uid in [2, 3] {
+        let handle = Handle { task: format!("00000000-0000-7000-8000-{uid:012x}"), attempt: 1 };
+        assert!(world.step().await.is_empty(), "something is active");
+        world.report(&handle, Observation::Ended(Ending::of_leader(0, Cause::Itself, at)));
+    }
+    world.step().await;
+    world.clock.advance(60_000);
+    world.step().await;
+    assert_eq!(world.task("alone").state(), State::Pending);
 }

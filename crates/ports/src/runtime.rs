@@ -7,8 +7,9 @@ use std::io;
 use std::time::Duration;
 
 pub use muster_types::attempt::{
-    Cause, ContainerEnding, DATA_FILE_VARIABLE, EXECUTOR_LOST, Ending, Fact, Handle, IMAGE_ERROR, Launch,
-    LaunchContainer, Limits, Observation, SERVER_STOPPED, TaskData, UNSCHEDULABLE,
+    CLUSTER_UNAVAILABLE, Cause, ContainerEnding, DATA_FILE_VARIABLE, EXECUTOR_LOST, Ending, Fact, Handle,
+    IMAGE_ERROR, Launch, LaunchContainer, Limits, NOT_PERMITTED, Observation, SERVER_STOPPED, TaskData,
+    UNSCHEDULABLE, WITHOUT_NODE,
 };
 pub use muster_types::pod_launch::{PodContainer, PodLaunch};
 use thiserror::Error;

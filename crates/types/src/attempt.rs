@@ -201,6 +201,12 @@ pub const SERVER_STOPPED: &str = "ServerStopped";
 pub const IMAGE_ERROR: &str = "ImageError";
 /// The reason of an attempt for which no node has room.
 pub const UNSCHEDULABLE: &str = "Unschedulable";
+/// The reason of an attempt that nobody can ask for now, because its cluster does not answer.
+pub const CLUSTER_UNAVAILABLE: &str = "ClusterUnavailable";
+/// The reason of an attempt that this server may not make or see.
+pub const NOT_PERMITTED: &str = "NotPermitted";
+/// Reasons of a pod that waits and may have no node yet. With any other, a node has taken it.
+pub const WITHOUT_NODE: [&str; 3] = [UNSCHEDULABLE, CLUSTER_UNAVAILABLE, NOT_PERMITTED];
 
 /// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

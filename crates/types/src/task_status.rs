@@ -196,6 +196,8 @@ words! {
         Canceled = "Canceled",
         /// A task of higher priority takes its place.
         Preempted = "Preempted",
+        /// It is isolated, no node takes its pod, and other tasks wait.
+        Unschedulable = "Unschedulable",
         /// The task was in its state for longer than its ttl allows.
         Expired = "Expired",
         /// The task is being deleted.
@@ -204,11 +206,11 @@ words! {
 }
 
 impl Stopping {
-    /// True if the task ends with its attempt; a preempted one goes back to the queue.
+    /// True if the task ends with its attempt; one that was preempted or found no node goes back to the queue.
     pub fn ends_task(self) -> bool {
         match self {
             Self::Canceled | Self::Expired | Self::Deleted => true,
-            Self::Preempted => false,
+            Self::Preempted | Self::Unschedulable => false,
         }
     }
 }

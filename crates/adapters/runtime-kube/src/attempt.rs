@@ -40,7 +40,8 @@ pub(crate) struct Attempt {
     stop: Option<(Instant, Duration)>,
     said_created: bool,
     said_started: bool,
-    said_trouble: Option<String>,
+    /// The reason and the message of what it was last said to wait for.
+    said_trouble: Option<(String, String)>,
     deleted_by_others: bool,
     /// It cannot run, and its pod is on its way out.
     failed_start: Option<Observation>,
@@ -102,10 +103,13 @@ impl Attempt {
 
     /// Nothing can be seen of pods, for this reason.
     pub(crate) fn observe_unseen(&mut self, reason: &str, message: String) -> Vec<Step> {
-        if self.said_started || self.view.is_some() || self.said_trouble.as_deref() == Some(reason) {
+        if self.said_started
+            || self.view.is_some()
+            || self.said_trouble.as_ref().is_some_and(|(said, _)| said == reason)
+        {
             return Vec::new();
         }
-        self.said_trouble = Some(reason.to_owned());
+        self.said_trouble = Some((reason.to_owned(), message.clone()));
         vec![Step::Say(Observation::Waiting { reason: reason.to_owned(), message })]
     }
 
@@ -237,8 +241,10 @@ impl Attempt {
                 return;
             }
             Some(Trouble::Passing { reason, message }) if !self.said_started => {
-                if self.said_trouble.as_ref() != Some(&reason) {
-                    self.said_trouble = Some(reason.clone());
+                // Of a pod that finds no node, the words say what is lacking, and others leave for that.
+                let trouble = (reason.clone(), message.clone());
+                if self.said_trouble.as_ref() != Some(&trouble) {
+                    self.said_trouble = Some(trouble);
                     steps.push(Step::Say(Observation::Waiting { reason, message }));
                 }
             }
@@ -253,7 +259,11 @@ impl Attempt {
         }
         if view.has_started() && !std::mem::replace(&mut self.said_started, true) {
             steps.push(Step::Say(Observation::Started));
-        } else if self.said_trouble.is_some() && view.unschedulable.is_none() && !self.said_started {
+        } else if self.said_trouble.is_some()
+            && view.trouble().is_none()
+            && view.has_node
+            && !self.said_started
+        {
             // It has found its node; whoever waited behind it may go on.
             self.said_trouble = None;
             let (reason, message) =
@@ -369,6 +379,52 @@ mod tests {
         let mut seen = attempt();
         seen.observe(running(), Instant::now(), AT);
         assert_eq!(seen.observe_unseen("NotPermitted", "no".into()), []);
+    }
+
+    /// The reasons for which a pod is said to wait.
+    fn said(steps: &[Step]) -> Vec<&str> {
+        let waits = steps.iter().filter_map(|step| match step {
+            Step::Say(Observation::Waiting { reason, .. }) => Some(reason.as_str()),
+            _ => None,
+        });
+        waits.collect()
+    }
+
+    #[test]
+    fn a_pod_that_finds_no_node_says_so_again_when_the_words_of_the_scheduler_change() {
+        let unschedulable = |message: &str| {
+            let condition = json!({
+                "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message,
+            });
+            pod(&json!({ "phase": "Pending", "conditions": [condition] }))
+        };
+        let (mut attempt, now) = (attempt(), Instant::now());
+        let mut see = |view: PodView| said(&attempt.observe(view, now, AT)).len();
+        assert_eq!(see(unschedulable("1 Insufficient cpu")), 1);
+        assert_eq!(see(unschedulable("1 Insufficient cpu")), 0, "it was said");
+        assert_eq!(see(unschedulable("1 node(s) didn't match Pod's node affinity/selector")), 1);
+    }
+
+    #[test]
+    fn a_pod_that_has_a_node_is_not_said_to_have_one_before_it_has() {
+        let pending =
+            |conditions: &serde_json::Value| pod(&json!({ "phase": "Pending", "conditions": conditions }));
+        let (mut attempt, now) = (attempt(), Instant::now());
+        attempt.observe_unseen("NotPermitted", "no".into());
+        assert_eq!(said(&attempt.observe(pending(&json!([])), now, AT)), [""; 0]);
+        let scheduled = json!([{ "type": "PodScheduled", "status": "True" }]);
+        assert_eq!(said(&attempt.observe(pending(&scheduled), now, AT)), ["ContainerCreating"]);
+    }
+
+    #[test]
+    fn a_container_that_cannot_be_configured_is_said_once_and_not_to_be_made() {
+        let waits = json!({ "waiting": { "reason": "CreateContainerConfigError", "message": "no secret" } });
+        let (mut attempt, now) = (attempt(), Instant::now());
+        let mut see = || {
+            let view = pod(&statuses("Pending", &waits, &json!({ "waiting": {} })));
+            said(&attempt.observe(view, now, AT)).len()
+        };
+        assert_eq!((see(), see()), (1, 0));
     }
 
     #[test]

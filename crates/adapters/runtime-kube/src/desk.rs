@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use muster_ports::blobs::Blobs;
 use muster_ports::clock::{Clock as _, SystemClock};
-use muster_ports::runtime::{Cause, Ending, Fact, Handle, Launch, Observation};
+use muster_ports::runtime::{
+    CLUSTER_UNAVAILABLE, Cause, Ending, Fact, Handle, Launch, NOT_PERMITTED, Observation,
+};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
@@ -19,7 +21,7 @@ use crate::log_store::LogStore;
 use crate::manifest::namespace_of;
 use crate::pause::Pause;
 use crate::pod_view::PodView;
-use crate::refusal::{NOT_PERMITTED, Refusal};
+use crate::refusal::Refusal;
 use crate::snapshot;
 use crate::tail::{Tail, Taken};
 
@@ -268,7 +270,7 @@ impl Desk {
             return self.act(&launch.handle.clone(), |attempt| attempt.observe_gone(None, now, at));
         }
         tracing::warn!(handle = %launch.handle, message, "a pod cannot be made now; trying again");
-        let reason = "ClusterUnavailable".to_owned();
+        let reason = CLUSTER_UNAVAILABLE.to_owned();
         let waiting = Observation::Waiting { reason, message: format!("no pod can be made: {message}") };
         self.say(&launch.handle, waiting);
         self.queue.put_back(namespace, launch);

@@ -38,6 +38,8 @@ pub(crate) struct PodView {
     pub disruption: Option<(String, String)>,
     /// Why no node takes it.
     pub unschedulable: Option<String>,
+    /// A node has taken it.
+    pub has_node: bool,
     /// The leading one first.
     pub containers: Vec<ContainerView>,
 }
@@ -127,6 +129,7 @@ impl PodView {
             message: status.message.clone(),
             disruption,
             unschedulable,
+            has_node: condition("PodScheduled", "True").is_some(),
             containers: containers
                 .map(|container| read_container(&container.name, named(&container.name)))
                 .collect(),

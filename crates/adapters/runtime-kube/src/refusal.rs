@@ -2,7 +2,7 @@
 
 use kube::Error;
 use kube::core::Status;
-use muster_ports::runtime::IMAGE_ERROR;
+use muster_ports::runtime::{IMAGE_ERROR, NOT_PERMITTED};
 
 /// Why a pod was not made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,9 +18,6 @@ pub(crate) enum Refusal {
     /// Trying again may help; at the earliest after so many seconds, if the server says so.
     Transient { message: String, after: Option<u32> },
 }
-
-/// Reason of what the roles of the cluster do not allow.
-pub(crate) const NOT_PERMITTED: &str = "NotPermitted";
 
 /// Reads an error.
 pub(crate) fn read_refusal(error: &Error) -> Refusal {

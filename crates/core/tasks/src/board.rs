@@ -30,6 +30,7 @@ use crate::no_node::{NeedsId, NoNode, PlacementNeeds};
 use crate::places::Unplaced;
 use crate::plan::Hold;
 use crate::quota::{NamespaceId, Quotas};
+use crate::set_back::NoNodeSince;
 use crate::settings::{Rule, Settings};
 use crate::stuck::Stuck;
 use crate::view::{Need, TaskView};
@@ -179,6 +180,8 @@ pub struct Board {
     pub(crate) isolated_active: u32,
     /// Isolated tasks that could not start even if nothing else ran, as the last pass found.
     pub(crate) stranded: BTreeMap<Slot, Hold>,
+    /// Isolated tasks whose pod found no place in the cluster, by uid.
+    pub(crate) set_back: BTreeMap<u128, NoNodeSince>,
     /// Tasks nobody has said yet why they wait; bounded.
     pub(crate) unexplained: VecDeque<Slot>,
     /// An isolated task has no attempt any more, or is not the next of its group any more.
@@ -235,6 +238,7 @@ impl Board {
             lanes: Lanes::default(),
             isolated_active: 0,
             stranded: BTreeMap::new(),
+            set_back: BTreeMap::new(),
             unexplained: VecDeque::new(),
             isolation_eased: false,
         }
@@ -243,9 +247,26 @@ impl Board {
     /// Takes in a task as it was committed.
     pub fn observe(&mut self, task: &TaskView) {
         let recalled = task.prefetched && self.is_recalled(task.uid);
+        let was_leaving = self.slot_of(task.uid).is_some_and(|slot| self.leaving.contains(&slot));
         self.remove(task.uid);
+        if was_leaving && !task.stopping && matches!(task.state, State::Pending | State::Running) {
+            self.observe_stays(task.uid);
+        }
         if !matches!(task.state, State::Ready | State::Postponed | State::QuotaBlocked) {
             self.awaited.forget(task.uid);
+        }
+        match task.state {
+            State::Pending => {}
+            State::Ready | State::Postponed | State::QuotaBlocked => {
+                self.set_back.entry(task.uid).and_modify(|since| *since = None);
+            }
+            State::Created | State::Running | State::Succeeded | State::Failed | State::Canceled => {
+                self.set_back.remove(&task.uid);
+            }
+        }
+        if !task.prefetched && !matches!(task.state, State::Pending | State::Running) {
+            // Whatever was known of the place of its attempt, it has none any more: its start may not have been committed.
+            self.observe_placed(task.uid);
         }
         let phase = match task.state {
             State::Succeeded | State::Failed => return self.note_outcome(task),
@@ -338,6 +359,7 @@ impl Board {
     pub fn forget(&mut self, uid: u128) {
         self.remove(uid);
         self.awaited.forget(uid);
+        self.set_back.remove(&uid);
         self.observe_placed(uid);
         if let Some(group) = self.outcome_groups.remove(&uid) {
             self.outcomes.remove(&group);
@@ -526,6 +548,7 @@ impl Board {
                 demand: task.demand.as_ref().map_or(0, |demand| self.number_of(demand)),
                 needs: self.needs_of(task),
                 namespace: self.namespace_of(task),
+                isolated: task.isolated,
             }
         } else {
             let subject = self.names.intern(&qualified(task, &task.subject));

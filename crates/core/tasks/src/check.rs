@@ -85,7 +85,7 @@ impl Board {
                         ));
                     }
                 }
-                Decision::Hold { .. } | Decision::Recall { .. } => {}
+                Decision::Hold { .. } | Decision::Recall { .. } | Decision::TakeBack { .. } => {}
             }
         }
         wrong

@@ -43,6 +43,8 @@ pub enum GroupKey {
         needs: u32,
         /// The namespace of their pods: its quota may refuse one.
         namespace: Option<NamespaceId>,
+        /// They run alone: the first of them speaks for no other.
+        isolated: bool,
     },
 }
 
@@ -169,6 +171,7 @@ mod tests {
             demand: 0,
             needs: 0,
             namespace: None,
+            isolated: false,
         });
         group.add(1, 10, 0);
         group.add(3, 20, 1);

@@ -33,6 +33,7 @@ pub mod render;
 pub mod report;
 mod rest;
 pub mod select;
+mod set_back;
 pub mod settings;
 pub mod stuck;
 pub mod trace_context;

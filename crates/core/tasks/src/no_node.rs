@@ -3,8 +3,8 @@
 //! Decides: while the pod of a task finds no node, tasks with the same placement needs are held back, so that priority keeps its
 //! meaning and the cluster is not flooded. The needs are what the scheduler goes by: resources, selectors, tolerations, volumes, and
 //! the addon or kind that may add to them. One task at a time is let through to see whether that has changed: at once if it ranks
-//! above all that are stuck, and otherwise when the time limit is over. If it starts, all follow. If it is stuck too, the others wait
-//! for another limit.
+//! above all that are stuck, and otherwise when the time limit is over. If a node takes it, all follow. If it is stuck too, or nothing
+//! was heard of it for as long, the others wait for another limit. If it goes back to the queue, the next one is tried in its place.
 //!
 //! A group whose next task is held back is taken off the offers, so a pass does not look at it again until something changed.
 
@@ -41,8 +41,8 @@ pub(crate) struct NoNode {
 struct Alike {
     /// Tasks whose pod finds no node, by uid.
     stuck: BTreeMap<u128, StuckPod>,
-    /// The task that was let through to try; whether a node takes it is not known yet.
-    trying: Option<u128>,
+    /// Tasks that were let through to try, with when, in seconds; whether a node takes them is not known yet.
+    trying: BTreeMap<u128, i64>,
     /// Groups whose offer was taken back.
     withheld: BTreeSet<(Rank, GroupId)>,
 }
@@ -59,13 +59,15 @@ struct StuckPod {
 impl Alike {
     /// When the next one is tried, if the limit is so many seconds.
     fn until(&self, limit: i64) -> i64 {
-        let latest = self.stuck.values().map(|stuck| stuck.since).max();
+        let stuck = self.stuck.values().map(|stuck| stuck.since);
+        let latest = stuck.chain(self.trying.values().copied()).max();
         latest.map_or(i64::MIN, |since| since.saturating_add(limit))
     }
 
-    /// The stuck task of the highest priority.
-    fn culprit(&self) -> Option<(u128, &StuckPod)> {
-        let stuck = self.stuck.iter().max_by_key(|(uid, stuck)| (stuck.priority, std::cmp::Reverse(**uid)));
+    /// The stuck task of the highest priority, other than this one.
+    fn culprit(&self, except: u128) -> Option<(u128, &StuckPod)> {
+        let others = self.stuck.iter().filter(|(uid, _)| **uid != except);
+        let stuck = others.max_by_key(|(uid, stuck)| (stuck.priority, std::cmp::Reverse(**uid)));
         stuck.map(|(uid, stuck)| (*uid, stuck))
     }
 }
@@ -79,54 +81,62 @@ impl Board {
             return;
         }
         let priority = entry.priority.max(self.groups[entry.group as usize].boost);
+        let is_next_try = self.set_back_without_node(uid, now);
         let alike = self.no_node.by_needs.entry(needs).or_default();
+        if is_next_try {
+            alike.stuck.remove(&uid);
+        }
         alike.stuck.entry(uid).or_insert(StuckPod { path, priority, since: now });
-        alike.trying = alike.trying.filter(|trying| *trying != uid);
+        alike.trying.remove(&uid);
         self.no_node.concerned.insert(uid, needs);
     }
 
-    /// The pod of a task was taken by a node and runs. If it was let through to try, all others like it may follow.
+    /// The pod of a task was taken by a node, whether it runs there or not. If it was let through to try, all others like it may follow.
     pub fn observe_on_node(&mut self, uid: u128) {
-        let Some(needs) = self.no_node.concerned.get(&uid).copied() else { return };
-        if self.is_trying(uid) {
+        if let Some(needs) = self.no_node.concerned.get(&uid).copied()
+            && self.no_node.by_needs.get(&needs).is_some_and(|alike| alike.trying.contains_key(&uid))
+        {
             self.end_hold(needs);
         }
-        self.forget_stuck_pod(uid);
+        self.set_back.remove(&uid);
+        self.observe_placed(uid);
     }
 
-    /// True if a task was let through to see whether a node takes it.
-    pub fn is_trying(&self, uid: u128) -> bool {
-        let needs = self.no_node.concerned.get(&uid);
-        needs
-            .and_then(|needs| self.no_node.by_needs.get(needs))
-            .is_some_and(|alike| alike.trying == Some(uid))
-    }
-
-    /// The pod of a task is not stuck any more: it has a node, or is gone.
+    /// The pod of a task is not stuck any more: it has a node, or is gone. One that was taken back found no node all the same: others
+    /// like it are tried one at a time still.
     pub(crate) fn forget_stuck_pod(&mut self, uid: u128) {
-        let Some(needs) = self.no_node.concerned.remove(&uid) else { return };
+        let Some(needs) = self.no_node.concerned.get(&uid).copied() else { return };
         let Some(alike) = self.no_node.by_needs.get_mut(&needs) else { return };
-        alike.stuck.remove(&uid);
-        alike.trying = alike.trying.filter(|trying| *trying != uid);
+        if !self.set_back.contains_key(&uid) {
+            self.no_node.concerned.remove(&uid);
+            alike.stuck.remove(&uid);
+        }
+        let was_trying = alike.trying.remove(&uid).is_some();
         if alike.stuck.is_empty() {
             self.end_hold(needs);
+        } else if was_trying {
+            // Another one may try in its place.
+            for (_, group) in std::mem::take(&mut alike.withheld) {
+                self.refresh_offer(group);
+            }
         }
     }
 
     /// Why a task that would start at this priority may not: the pod of another one like it finds no node.
     pub(crate) fn no_node_hold(&self, slot: Slot, priority: i32, now: i64) -> Option<Hold> {
-        let alike = self.no_node.by_needs.get(&self.entry(slot)?.needs)?;
-        let (uid, stuck) = alike.culprit()?;
+        let entry = self.entry(slot)?;
+        let alike = self.no_node.by_needs.get(&entry.needs)?;
+        let (uid, stuck) = alike.culprit(entry.uid)?;
         let until = alike.until(self.settings.unschedulable_hold);
-        let may_try = alike.trying.is_none() && (now >= until || priority > stuck.priority);
+        let may_try = now >= until || alike.trying.is_empty() && priority > stuck.priority;
         (!may_try).then(|| Hold::NoNode { other: TaskRef { uid, path: stuck.path.clone() }, until })
     }
 
     /// A task starts: if others like it are stuck, it is the one that tries.
-    pub(crate) fn note_try(&mut self, slot: Slot) {
+    pub(crate) fn note_try(&mut self, slot: Slot, now: i64) {
         let Some((uid, needs)) = self.entry(slot).map(|entry| (entry.uid, entry.needs)) else { return };
         if let Some(alike) = self.no_node.by_needs.get_mut(&needs) {
-            alike.trying = Some(uid);
+            alike.trying.insert(uid, now);
             self.no_node.concerned.insert(uid, needs);
         }
     }
@@ -143,8 +153,7 @@ impl Board {
     /// Tasks that wait for a node, and when the first of them is tried.
     fn next_tries(&self) -> impl Iterator<Item = (NeedsId, i64)> {
         let limit = self.settings.unschedulable_hold;
-        let waits = |alike: &Alike| alike.trying.is_none() && !alike.withheld.is_empty();
-        let waiting = self.no_node.by_needs.iter().filter(move |(_, alike)| waits(alike));
+        let waiting = self.no_node.by_needs.iter().filter(|(_, alike)| !alike.withheld.is_empty());
         waiting.map(move |(needs, alike)| (*needs, alike.until(limit)))
     }
 

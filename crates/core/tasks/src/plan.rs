@@ -56,6 +56,11 @@ pub enum Decision {
         /// What for.
         hold: Hold,
     },
+    /// The pod of an isolated task, which finds no node, is to end so that others can start.
+    TakeBack {
+        /// Which task.
+        task: TaskRef,
+    },
     /// The attempt of a running task is to end so that another can start.
     Preempt {
         /// Which task.
@@ -279,6 +284,7 @@ impl Board {
         self.isolation_eased |= self.stranded.keys().any(|slot| !stranded.contains_key(slot));
         self.notice_isolation();
         self.preempt_for_stuck(now, &mut plan);
+        self.take_back_isolated(now, &mut plan);
         self.explain_some(now, &mut plan);
         plan.wake_at = earliest(plan.wake_at, self.next_try(now));
         plan.wake_at = earliest(plan.wake_at, self.resting.first().map(|(until, _)| *until));
@@ -291,6 +297,7 @@ impl Board {
             && self.entry(slot).is_some_and(|entry| entry.phase == Phase::Chosen)
         {
             self.move_to(slot, Phase::Waiting(State::Ready));
+            self.observe_placed(uid);
         }
     }
 
@@ -361,7 +368,7 @@ impl Board {
             if entry_may_prefetch && !room.has_free_slot() && room.prefetches() {
                 // The place of one that ranks lower is as good as a free one.
                 if room.may_prefetch() || self.recall_behind(rank, 1, plan) > 0 {
-                    plan.decisions.push(self.start(slot, rank.0, None, true));
+                    plan.decisions.push(self.start(slot, rank.0, None, true, now));
                     starts += 1;
                     continue;
                 }
@@ -381,7 +388,7 @@ impl Board {
                         continue;
                     }
                 };
-                plan.decisions.push(self.start(slot, rank.0, robot, false));
+                plan.decisions.push(self.start(slot, rank.0, robot, false, now));
                 starts += 1;
                 // The group may offer its next task, before or behind this place.
                 continue;
@@ -412,9 +419,10 @@ impl Board {
         }
     }
 
-    /// Why an isolated task could not start even if nothing else ran: then nobody has to make way for it.
+    /// Why an isolated task could not start even if nothing else ran, as far as is known: then nobody has to make way for it.
     fn strands(&mut self, slot: Slot, places: &mut dyn Places) -> Option<Hold> {
         let entry = self.entry(slot)?;
+        let is_set_back = self.set_back.contains_key(&entry.uid);
         let (runtime, need, demand) = (entry.runtime, entry.need, entry.demand.clone());
         let lack = self.rooms.of(runtime).lack_when_empty(need);
         let quota = self.empty_quota_hold(slot);
@@ -424,6 +432,8 @@ impl Board {
             Some(Hold::Capacity(lack))
         } else if runtime == Runtime::Robot {
             places.could_place(&demand.unwrap_or_default()).err().map(Hold::Robot)
+        } else if is_set_back {
+            Some(Hold::Isolated { running: self.rooms.taken() })
         } else {
             None
         };
@@ -439,6 +449,7 @@ impl Board {
         Reverse(priority): Reverse<i32>,
         robot: Option<Arc<str>>,
         prefetch: bool,
+        now: i64,
     ) -> Decision {
         let own = self.entry(slot).map_or(0, |entry| entry.priority);
         let lent = if priority > own { self.lender(slot).map(|by| Lent { priority, by }) } else { None };
@@ -446,7 +457,7 @@ impl Board {
             Some(Phase::Waiting(shown)) if prefetch => Phase::Prefetched(shown),
             _ => Phase::Chosen,
         };
-        self.note_try(slot);
+        self.note_try(slot, now);
         self.move_to(slot, phase);
         Decision::Start { task: self.reference(slot), lent, robot, priority, prefetch }
     }
@@ -546,7 +557,9 @@ impl Board {
         if self.isolated_active > 0 {
             return Some(Hold::Isolation);
         }
-        if let Some(hold) = self.stranded.get(&slot) {
+        // How many others run may have changed since the last pass.
+        let stranded = self.stranded.get(&slot).filter(|hold| !matches!(hold, Hold::Isolated { .. }));
+        if let Some(hold) = stranded {
             return Some(hold.clone());
         }
         if entry.isolated && self.rooms.taken() > 0 {

@@ -390,6 +390,10 @@ pub fn request_stop(
         (None, Stopping::Preempted) => {
             "Making room: its attempt ends, and it goes back to the queue".to_owned()
         }
+        (None, Stopping::Unschedulable) => {
+            "No node takes its pod, and others wait: its attempt ends, and it goes back to the queue"
+                .to_owned()
+        }
         (None, Stopping::Canceled) => "Ending: it was canceled".to_owned(),
         (None, Stopping::Expired) => "Ending: its time is over (spec.ttl)".to_owned(),
         (None, Stopping::Deleted) => "Ending: it is being deleted".to_owned(),
@@ -465,7 +469,7 @@ pub fn cancel(task: &mut Task, now: Millis) -> Result<(), Refused> {
 }
 
 /// The attempt of a task that was told to end is over, however it ended: a preempted task goes back to the queue and has used up
-/// nothing; any other ends.
+/// nothing, nor has one whose pod found no node; any other ends.
 fn leave(
     task: &mut Task,
     handle: &Handle,
@@ -475,8 +479,23 @@ fn leave(
 ) -> Result<(), Ignored> {
     match why {
         Stopping::Preempted => preempted(task, handle, settings.preempt_rest, now),
+        Stopping::Unschedulable => taken_back(task, handle, settings, now),
         Stopping::Canceled | Stopping::Deleted | Stopping::Expired => Ok(cancel(task, now)?),
     }
+}
+
+/// The pod of an isolated task found no node and is gone, so that others can start. That uses up no limit. If a node took it just
+/// then and it ran, it counts as one that was lost: it may not run twice if the task does not allow that.
+fn taken_back(task: &mut Task, handle: &Handle, settings: &Settings, now: Millis) -> Result<(), Ignored> {
+    const WORDS: &str = "no node took its pod";
+    let ran = task.status.attempts.last().is_some_and(|attempt| attempt.started_at.is_some());
+    if ran && !survives_loss(task) {
+        let words = "its pod was taken back when a node had just taken it";
+        return Ok(fail(task, Failure::ExecutorLost, words, settings, now)?);
+    }
+    add_deleted(&mut task.status, handle, now.to_timestamp());
+    let rest = if ran { 0 } else { settings.unschedulable_hold };
+    Ok(back_to_queue(task, WORDS, millis(rest), now)?)
 }
 
 fn preempted(task: &mut Task, handle: &Handle, rest: i64, now: Millis) -> Result<(), Ignored> {
@@ -666,7 +685,7 @@ fn close_attempt(
 /// The attempt is over without an ending of its own.
 fn break_off_attempt(task: &mut Task, reason: &str, now: Millis) {
     let reason = match task.status.stopping {
-        Some(why @ Stopping::Preempted) => why.as_str(),
+        Some(why @ (Stopping::Preempted | Stopping::Unschedulable)) => why.as_str(),
         Some(Stopping::Canceled | Stopping::Deleted | Stopping::Expired) | None => reason,
     };
     if let Some(attempt) = task.status.attempts.last_mut() {

@@ -10,6 +10,12 @@ pub(crate) fn describe_rest(task: &Task, words: &str, until: Timestamp) -> Waiti
         Some(last) if last.reason == Stopping::Preempted.as_str() => {
             ("Preempted", format!("preempted; it starts again at {until} at the earliest"))
         }
+        Some(last) if last.reason == Stopping::Unschedulable.as_str() => {
+            let message = format!(
+                "no node took its pod, and it is isolated; it is tried again at {until} at the earliest, when no other task is active"
+            );
+            (Stopping::Unschedulable.as_str(), message)
+        }
         last => {
             let is_lost = last.is_some_and(|last| last.exit_code.is_none());
             let (reason, number, limit) = next_try(task, is_lost);

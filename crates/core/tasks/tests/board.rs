@@ -2,8 +2,8 @@
 //!
 //! Lines: `now N`, `room slots=N [memory=N] [cpu=N]`, `kind NAME [priority=N] [needs=A,B] [strict]`,
 //! `prefetch N`, `quota NAMESPACE N|none`, `pods-in NAMESPACE`, `stuck NAME [slots] [memory]`, `placed NAME`, `no-node NAME`, `on-node NAME`,
-//! `task NAME [kind=] [subject=] [prio=] [memory=] [isolated] [preempt] [exempt] [robot] [rest=] [pod] [selector=] [in=]`,
-//! `state NAME STATE`,
+//! `refused NAME`, `task NAME [kind=] [subject=] [prio=] [memory=] [isolated] [preempt] [exempt] [robot] [rest=] [pod] [selector=] [in=]`,
+//! `state NAME STATE [rest=]`, `unplan NAME`,
 //! `returned NAME`, `deleted NAME`, `gone NAME`, `plan`, `why NAME`, `explain NAME`. Lines that start with `>` are what the board is expected to answer.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -142,6 +142,7 @@ impl Story {
                 let task = self.tasks.get_mut(rest[0]).expect("a task");
                 task.state = rest[1].parse().expect("a state");
                 task.since = self.now;
+                task.rest_until = number("rest").unwrap_or(0);
                 (task.prefetched, task.is_first) = (false, false);
                 self.board.observe(task);
             }
@@ -172,6 +173,8 @@ impl Story {
                 };
                 self.board.observe_stuck(self.tasks[rest[0]].uid, lack, self.now);
             }
+            "unplan" => self.board.unplan(self.tasks[rest[0]].uid),
+            "refused" => self.board.observe_refusal(self.tasks[rest[0]].uid),
             "no-node" => self.board.observe_unschedulable(self.tasks[rest[0]].uid, self.now),
             "on-node" => self.board.observe_on_node(self.tasks[rest[0]].uid),
             "placed" => self.board.observe_placed(self.tasks[rest[0]].uid),
@@ -215,7 +218,7 @@ impl Story {
             let (task, state) = match decision {
                 Decision::Start { task, .. } => (task, State::Pending),
                 Decision::Hold { task, hold } => (task, hold.state()),
-                Decision::Preempt { .. } | Decision::Recall { .. } => continue,
+                Decision::Preempt { .. } | Decision::Recall { .. } | Decision::TakeBack { .. } => continue,
             };
             let task = self.tasks.values_mut().find(|known| known.uid == task.uid).expect("a task");
             task.state = state;
@@ -236,6 +239,7 @@ fn describe(plan: &Plan) -> Vec<String> {
                 format!("start {} raised to {} by {}", name(&task.path), lent.priority, name(&lent.by.path))
             }
             Decision::Hold { task, hold } => format!("hold {} {}", name(&task.path), hold.reason()),
+            Decision::TakeBack { task } => format!("take back {}", name(&task.path)),
             Decision::Preempt { task, by } => format!("preempt {} for {}", name(&task.path), name(&by.path)),
         })
         .collect();
@@ -598,23 +602,28 @@ fn a_blocked_task_that_may_preempts_the_newest_of_the_lowest_after_a_minute() {
 }
 
 #[test]
-fn an_attempt_that_finds_no_place_makes_the_newest_of_the_lowest_leave_after_a_minute() {
+fn an_attempt_that_finds_no_place_makes_the_newest_of_the_lowest_leave_after_a_minute_until_they_cover_what_it_asks_for()
+ {
     play(
         "room slots=9
-         task old prio=1 memory=1
+         task older prio=1 memory=1
+         task old prio=1 memory=2
          task new prio=1 memory=1
          task light prio=0
          task equal prio=9 memory=1
-         task urgent prio=9 memory=5 preempt
+         task urgent prio=9 memory=3 preempt
          plan
          > start equal
          > start urgent
+         > start older
          > start old
          > start new
          > start light
-         state old Running
+         state older Running
          state light Running
          state equal Running
+         now 5
+         state old Running
          now 10
          state new Running
          state urgent Pending
@@ -633,8 +642,123 @@ fn an_attempt_that_finds_no_place_makes_the_newest_of_the_lowest_leave_after_a_m
          > preempt old for urgent
          > wake 193
          gone old
-         placed urgent
          now 193
+         plan
+         now 9999
+         plan
+         placed urgent
+         stuck urgent memory
+         plan
+         > wake 10060",
+    );
+}
+
+#[test]
+fn an_attempt_that_finds_no_place_makes_nobody_leave_if_all_of_them_together_have_less_than_it_asks_for() {
+    play(
+        "room slots=9
+         task old prio=1 memory=1
+         task new prio=1 memory=1
+         task urgent prio=9 memory=5 preempt
+         plan
+         > start urgent
+         > start old
+         > start new
+         state old Running
+         state new Running
+         state urgent Pending
+         stuck urgent memory
+         now 71
+         plan
+         task third prio=1 memory=3
+         plan
+         > start third
+         state third Running
+         plan
+         > preempt third for urgent
+         > wake 132",
+    );
+}
+
+#[test]
+fn an_attempt_of_which_nobody_knows_what_it_asks_for_makes_each_of_the_lower_leave_once() {
+    play(
+        "room slots=9
+         task old prio=1 memory=1
+         task new prio=1 memory=1
+         task urgent prio=9 preempt
+         plan
+         > start urgent
+         > start old
+         > start new
+         state old Running
+         state urgent Pending
+         stuck urgent memory
+         now 10
+         state new Running
+         now 71
+         plan
+         > preempt new for urgent
+         > wake 132
+         state new Ready
+         plan
+         > start new
+         > wake 132
+         state new Running
+         now 132
+         plan
+         > preempt old for urgent
+         > wake 193
+         state old Ready
+         plan
+         > start old
+         > wake 193
+         state old Running
+         now 193
+         plan
+         now 9999
+         plan",
+    );
+}
+
+#[test]
+fn a_task_that_was_not_told_to_leave_after_all_is_asked_again() {
+    play(
+        "room slots=9
+         task low prio=1 memory=5
+         task urgent prio=9 memory=5 preempt
+         plan
+         > start urgent
+         > start low
+         state low Running
+         state urgent Pending
+         stuck urgent memory
+         now 71
+         plan
+         > preempt low for urgent
+         > wake 132
+         state low Running
+         now 132
+         plan
+         > preempt low for urgent
+         > wake 193",
+    );
+}
+
+#[test]
+fn an_attempt_for_which_no_place_is_short_of_anything_any_more_makes_nobody_leave() {
+    play(
+        "room slots=9
+         task low prio=1 memory=5
+         task urgent prio=9 memory=5 preempt
+         plan
+         > start urgent
+         > start low
+         state low Running
+         state urgent Pending
+         stuck urgent memory
+         stuck urgent
+         now 71
          plan",
     );
 }
@@ -1177,6 +1301,7 @@ fn when_the_time_limit_is_over_one_task_is_tried_and_holds_back_the_others_if_it
          plan
          > start a
          > hold b Unschedulable
+         > wake 600
          state a Pending
          now 301
          no-node a
@@ -1186,6 +1311,7 @@ fn when_the_time_limit_is_over_one_task_is_tried_and_holds_back_the_others_if_it
          plan
          > start b
          > hold c Unschedulable
+         > wake 901
          state b Running
          on-node b
          plan
@@ -1208,6 +1334,7 @@ fn a_task_that_ranks_above_the_stuck_one_is_tried_at_once_and_no_more_than_one()
          plan
          > start urgent
          > hold second Unschedulable
+         > wake 300
          state urgent Pending
          no-node urgent
          why second
@@ -1217,6 +1344,91 @@ fn a_task_that_ranks_above_the_stuck_one_is_tried_at_once_and_no_more_than_one()
          plan
          > start second
          > start equal",
+    );
+}
+
+#[test]
+fn when_the_task_that_tries_goes_back_to_the_queue_another_may_try() {
+    for back in ["state a Ready", "unplan a", "state a Canceled", "gone a"] {
+        let rest = match back {
+            "state a Ready" | "unplan a" => "> start a\n> wake 610",
+            _ => "> start b",
+        };
+        play(&format!(
+            "room slots=9
+             task nowhere pod
+             plan
+             > start nowhere
+             state nowhere Pending
+             no-node nowhere
+             task a pod
+             task b pod
+             now 300
+             plan
+             > start a
+             > hold b Unschedulable
+             > wake 600
+             now 310
+             {back}
+             plan
+             {rest}"
+        ));
+    }
+}
+
+#[test]
+fn when_a_task_that_ranks_above_the_stuck_one_goes_back_to_the_queue_the_next_of_them_tries() {
+    play(
+        "room slots=9
+         task nowhere pod prio=5
+         plan
+         > start nowhere
+         state nowhere Pending
+         no-node nowhere
+         task urgent pod prio=9
+         task second pod prio=8
+         plan
+         > start urgent
+         > hold second Unschedulable
+         > wake 300
+         state urgent Canceled
+         now 1
+         plan
+         > start second",
+    );
+}
+
+#[test]
+fn a_task_that_tries_and_of_which_nothing_is_heard_holds_back_the_others_no_longer_than_the_time_limit() {
+    play(
+        "room slots=9
+         task nowhere pod
+         plan
+         > start nowhere
+         state nowhere Pending
+         no-node nowhere
+         task a pod
+         task b pod
+         task c pod
+         now 300
+         plan
+         > start a
+         > hold b Unschedulable
+         > wake 600
+         state a Pending
+         now 599
+         why b
+         > Unschedulable: the pod of task d/nowhere, with the same placement needs, finds no node; the next task like it is tried at 1970-01-01T00:10:00Z, or at once after: muster cancel nowhere --namespace d
+         plan
+         > wake 600
+         now 600
+         plan
+         > start b
+         > hold c Unschedulable
+         > wake 900
+         on-node a
+         plan
+         > start c",
     );
 }
 
@@ -1477,6 +1689,118 @@ fn an_isolated_task_that_no_robot_could_take_holds_back_nobody() {
          task last prio=0
          plan
          > start last",
+    );
+}
+
+#[test]
+fn an_isolated_pod_that_finds_no_node_is_taken_back_if_others_wait_and_holds_back_nobody_from_then_on() {
+    play(
+        "room slots=9
+         task alone isolated pod prio=5
+         plan
+         > start alone
+         state alone Pending
+         no-node alone
+         now 100
+         plan
+         task other
+         task alike pod
+         plan
+         > take back alone
+         > hold other Isolation
+         > hold alike Isolation
+         plan
+         state alone Ready rest=400
+         placed alone
+         plan
+         > start other
+         > hold alike Unschedulable
+         > wake 300
+         now 300
+         plan
+         > start alike
+         > wake 400
+         state alike Running
+         on-node alike
+         now 400
+         plan
+         > hold alone Isolated
+         task more prio=1
+         plan
+         > start more
+         state more Succeeded
+         state other Succeeded
+         plan
+         state alike Succeeded
+         plan
+         > start alone
+         state alone Pending
+         no-node alone
+         task late
+         plan
+         > hold late Isolation
+         > wake 461",
+    );
+}
+
+#[test]
+fn an_isolated_pod_that_finds_no_node_is_not_taken_back_at_once() {
+    play(
+        "room slots=9
+         task alone isolated pod
+         plan
+         > start alone
+         state alone Pending
+         no-node alone
+         task other
+         now 60
+         plan
+         > hold other Isolation
+         > wake 61
+         on-node alone
+         now 61
+         plan",
+    );
+}
+
+#[test]
+fn an_isolated_task_that_a_quota_refused_holds_back_nobody_and_is_tried_when_nothing_else_is_active() {
+    play(
+        "room slots=9
+         task alone isolated pod prio=5
+         plan
+         > start alone
+         state alone Pending
+         refused alone
+         state alone QuotaBlocked
+         task alike pod prio=9
+         plan
+         > start alike
+         > hold alone Isolated
+         task behind pod prio=1
+         plan
+         > start behind
+         why alone
+         > Isolated: it is isolated and 2 other tasks run; it starts when they ended
+         state alike Succeeded
+         task urgent isolated prio=8
+         plan
+         > hold urgent Isolated
+         state behind Succeeded
+         plan
+         > start urgent
+         state urgent Succeeded
+         plan
+         > start alone
+         state alone Running
+         state alone Ready
+         task first prio=6
+         plan
+         > start first
+         > hold alone Isolated
+         task last pod
+         plan
+         > hold last Isolation",
     );
 }
 

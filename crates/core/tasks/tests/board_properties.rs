@@ -191,6 +191,7 @@ impl World {
                 task.prefetched = true;
                 self.board.observe(task);
             }
+            Decision::TakeBack { .. } => {}
             Decision::Recall { task } => {
                 // Its executor gives it back, or had started it.
                 let task = self.tasks.get_mut(&task.uid).expect("only known tasks are taken back");

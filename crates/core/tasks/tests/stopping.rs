@@ -9,6 +9,7 @@ use muster_tasks::progress::{
 use muster_tasks::settings::Settings;
 use muster_tasks::view::state_of;
 use muster_types::attempt::{Cause, Ending, Handle};
+use muster_types::task::Retry;
 use muster_types::task_status::{RecordKind, Stopping};
 use muster_types::{Millis, State, Task, TaskSpec, Timestamp};
 
@@ -19,6 +20,41 @@ fn running() -> (Task, Handle) {
     let handle = begin_attempt(&mut task, None, None, &[], Millis(0)).expect("a ready task begins");
     observe_started(&mut task, &handle, Millis(0)).expect("it runs");
     (task, handle)
+}
+
+/// The pod of an isolated task found no node and was told to end, before or after a node took it after all.
+fn taken_back(ran: bool, retry: Retry) -> Task {
+    let (mut task, handle) = running();
+    task.spec.retry = retry;
+    if !ran {
+        task.status.state = Some(State::Pending);
+        task.status.attempts[0].started_at = None;
+    }
+    request_stop(&mut task, Stopping::Unschedulable, None, Millis(0)).expect("it has an attempt");
+    let settings = Settings::default();
+    observe_lost(&mut task, &handle, "PodDeleted", "gone", &settings, Millis(5000)).expect("news");
+    task
+}
+
+#[test]
+fn a_task_whose_pod_found_no_node_goes_back_to_the_queue_rests_and_has_used_up_nothing() {
+    let task = taken_back(false, Retry { lost_limit: Some(0), ..Retry::default() });
+    let status = &task.status;
+    assert_eq!((state_of(&task), status.retries, status.lost), (State::Ready, 0, 0));
+    let rest = Settings::default().unschedulable_hold;
+    assert_eq!(status.rest_until.map(Timestamp::as_second), Some(5 + rest));
+    assert_eq!(status.attempts.last().map(|attempt| attempt.reason.as_str()), Some("Unschedulable"));
+    let waiting = status.waiting_for.as_ref().expect("it waits");
+    assert_eq!(waiting.reason, "Unschedulable");
+    assert!(waiting.message.contains("when no other task is active"), "{}", waiting.message);
+}
+
+#[test]
+fn a_task_that_ran_when_its_pod_was_taken_back_runs_again_only_if_it_may() {
+    let again = taken_back(true, Retry::default());
+    assert_eq!((state_of(&again), again.status.rest_until), (State::Ready, None));
+    let never = taken_back(true, Retry { lost_limit: Some(0), ..Retry::default() });
+    assert_eq!(state_of(&never), State::Failed);
 }
 
 fn preempted() -> (Task, Handle) {

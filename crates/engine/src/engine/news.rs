@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muster_ports::clock::Millis;
-use muster_ports::runtime::{Fact, Handle, Observation, UNSCHEDULABLE};
+use muster_ports::runtime::{Fact, Handle, Observation, UNSCHEDULABLE, WITHOUT_NODE};
 use muster_tasks::brief::{has_attempt, is_held, let_go_of_attempt};
 use muster_tasks::progress::{self, Ignored};
 use muster_tasks::reap::retention;
@@ -209,9 +209,8 @@ impl Engine {
             Observation::Waiting { reason, message } if reason == UNSCHEDULABLE => {
                 let Some(uid) = uid else { return };
                 self.board.observe_unschedulable(uid, second);
-                if let Some(lack) = read_shortage(message) {
-                    self.board.observe_stuck(uid, lack, second);
-                }
+                // Its lack may be another one than was said before, or none that others could end.
+                self.board.observe_stuck(uid, read_shortage(message).unwrap_or_default(), second);
                 return;
             }
             Observation::Blocked { .. } => {
@@ -219,11 +218,13 @@ impl Engine {
                     // The one that was refused is still counted.
                     self.guards.observe_blocked(namespace, there.saturating_sub(1), second);
                 }
+                if let Some(uid) = uid {
+                    self.board.observe_refusal(uid);
+                }
             }
-            // That says nothing yet of whether a node takes it.
-            Observation::Waiting { .. } if uid.is_some_and(|uid| self.board.is_trying(uid)) => return,
-            Observation::Waiting { .. } => {}
-            Observation::Started => {
+            // That says nothing of whether a node takes it.
+            Observation::Waiting { reason, .. } if WITHOUT_NODE.contains(&reason.as_str()) => return,
+            Observation::Waiting { .. } | Observation::Started => {
                 if let Some(uid) = uid {
                     self.board.observe_on_node(uid);
                 }

@@ -7,8 +7,9 @@ use super::task::Task;
 use super::{Moment, Statement};
 
 /// Reasons of attempts that did not end by themselves.
-const NOT_ITS_OWN: [&str; 10] = [
+const NOT_ITS_OWN: [&str; 11] = [
     "Preempted",
+    "Unschedulable",
     "Canceled",
     "Deleted",
     "Expired",

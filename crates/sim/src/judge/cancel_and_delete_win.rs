@@ -39,7 +39,8 @@ impl CancelAndDeleteWin {
             let why = before.status.stopping.as_deref().unwrap_or("no reason");
             broken.push(format!("{name} ended Canceled for {why}, and nobody asked for that"));
         }
-        let was_told = before.status.stopping.as_deref().is_some_and(|why| why != "Preempted");
+        let goes_back = ["Preempted", "Unschedulable"];
+        let was_told = before.status.stopping.as_deref().is_some_and(|why| !goes_back.contains(&why));
         if was_told && before.is_active() && task.is_queued() {
             broken.push(format!("{name} was told to end and went back to the queue"));
         }
