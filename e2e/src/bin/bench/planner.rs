@@ -71,6 +71,7 @@ fn free(number: u32) -> TaskView {
         preempt_enabled: false,
         preempt_exempt: false,
         stopping: false,
+        deleted: false,
         prefetched: false,
         is_first: true,
         rest_until: 0,
@@ -109,7 +110,10 @@ fn placements(make: fn(u32) -> TaskView) -> (usize, Duration) {
         took += started.elapsed();
         let starts = plan.decisions.iter().filter_map(|decision| match decision {
             Decision::Start { task, .. } => Some(task.uid),
-            Decision::Hold { .. } | Decision::Preempt { .. } | Decision::Recall { .. } => None,
+            Decision::Hold { .. }
+            | Decision::Preempt { .. }
+            | Decision::TakeBack { .. }
+            | Decision::Recall { .. } => None,
         });
         for uid in starts.collect::<Vec<_>>() {
             count += 1;
@@ -146,7 +150,7 @@ fn preemptions() -> (usize, Duration) {
                     board.forget(task.uid);
                 }
                 Decision::Start { .. } => count += 1,
-                Decision::Hold { .. } | Decision::Recall { .. } => {}
+                Decision::Hold { .. } | Decision::TakeBack { .. } | Decision::Recall { .. } => {}
             }
         }
         if plan.decisions.is_empty() {
