@@ -64,7 +64,7 @@ impl Household {
                 Ok(environ) if environ.is_empty() => match stat_of(child) {
                     Some(stat) if stat.zombie => reap(child),
                     Some(_) => {
-                        is_dying |= fs::read(format!("/proc/{child}/cmdline")).is_ok_and(|it| it.is_empty())
+                        is_dying |= fs::read(format!("/proc/{child}/cmdline")).is_ok_and(|it| it.is_empty());
                     }
                     None => {}
                 },

@@ -27,7 +27,9 @@ impl Engine {
         let own = self.pods_left.range(Handle { task: task.clone(), attempt: 0 }..);
         let own: Vec<Handle> =
             own.map_while(|(handle, _)| (handle.task == task).then(|| handle.clone())).collect();
-        own.iter().for_each(|handle| drop(self.pods_left.remove(handle)));
+        for handle in &own {
+            self.pods_left.remove(handle);
+        }
         self.waits_for_logs.remove(&task);
         self.hear_waiting(&task);
         // An attempt that this engine never heard of will never be heard of.
