@@ -144,7 +144,7 @@ async fn serve(mut term: Term, role: Singleton, work: &Work) -> Left {
         () = working.ended() => ("a part of it ended", true, true),
         () = work.shutdown.requested() => ("it was told to stop", true, false),
     };
-    // Nothing that was begun goes on when somebody else may begin. Processes have time to end: until then the lease is renewed.
+    // The next leader starts only after the processes of this one have ended, so the lease is renewed until they have.
     let mut stopping = pin!(working.stop(mine));
     if mine {
         tokio::select! {

@@ -56,6 +56,8 @@ const EVENTS: usize = 256;
 const LAST_WAIT: Duration = Duration::from_secs(5);
 /// Between two looks for what an attempt left outside of its process groups, when that was told to end.
 const AGAIN: Duration = Duration::from_millis(2);
+/// How long an orphan that is exiting holds up the end of an attempt: it may belong to another one.
+const EXIT_WAIT: Duration = Duration::from_millis(50);
 /// The longest single wait; longer ones are waited for in turns.
 const LONGEST_WAIT: Duration = Duration::from_hours(1);
 
@@ -392,10 +394,13 @@ impl Executor {
         let Some(own) = &self.household else { return false };
         let Some(attempt) = self.attempts.get(&id) else { return false };
         let mark = mark_of(&attempt.handle);
-        if !own.end_marked(&mark, || self.attempts.values().flat_map(Attempt::pids).collect()) {
+        let now = Instant::now();
+        // An orphan of another attempt may take long to exit: that must not hold up this one.
+        let for_dying = attempt.escaped.is_none_or(|(since, _)| now.duration_since(since) < EXIT_WAIT);
+        let programs = || self.attempts.values().flat_map(Attempt::pids).collect();
+        if !own.end_marked(&mark, for_dying, programs) {
             return false;
         }
-        let now = Instant::now();
         let Some(attempt) = self.attempts.get_mut(&id) else { return false };
         let (since, _) = *attempt.escaped.get_or_insert((now, now));
         if now.duration_since(since) >= LAST_WAIT {

@@ -45,9 +45,14 @@ impl Household {
     }
 
     /// Kills the orphans that carry the mark of an attempt which is over otherwise, with all that descends from them. True if
-    /// some are not gone yet, or may come: what a dying process leaves becomes an orphan next. `programs` are those that the
-    /// executor follows.
-    pub(crate) fn end_marked(&self, mark: &str, programs: impl FnOnce() -> BTreeSet<i32>) -> bool {
+    /// some are not gone yet, or, with `for_dying`, if an orphan is just exiting: it does not show its mark any more, and its own
+    /// children become orphans next. `programs` are those that the executor follows.
+    pub(crate) fn end_marked(
+        &self,
+        mark: &str,
+        for_dying: bool,
+        programs: impl FnOnce() -> BTreeSet<i32>,
+    ) -> bool {
         let children = self.read_children();
         if children.is_empty() {
             return false;
@@ -74,7 +79,7 @@ impl Household {
         if !left.is_empty() {
             kill_all(&with_descendants(&left, &processes().collect::<Vec<_>>()));
         }
-        is_dying || !left.is_empty()
+        for_dying && is_dying || !left.is_empty()
     }
 
     fn read_children(&self) -> Vec<i32> {

@@ -144,7 +144,7 @@ impl ProcessRuntime {
     }
 
     /// The same because the server is told to stop: each attempt has its own grace, but no more than `at_most`. They end with the
-    /// reason [`SERVER_STOPPED`](muster_ports::runtime::SERVER_STOPPED), which says that nobody is to blame.
+    /// reason [`SERVER_STOPPED`](muster_ports::runtime::SERVER_STOPPED), which uses up no limit of a retry policy.
     pub async fn stop_with_server(&self, at_most: Duration) {
         self.link.stop_with_server(at_most);
         self.end_within(at_most).await;

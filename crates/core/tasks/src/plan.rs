@@ -419,7 +419,7 @@ impl Board {
         }
     }
 
-    /// Why an isolated task could not start even if nothing else ran, as far as is known: then nobody has to make way for it.
+    /// Why an isolated task could not start even if nothing else ran, as far as is known: then it holds back no other task.
     fn strands(&mut self, slot: Slot, places: &mut dyn Places) -> Option<Hold> {
         let entry = self.entry(slot)?;
         let is_set_back = self.set_back.contains_key(&entry.uid);

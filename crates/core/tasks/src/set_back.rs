@@ -1,4 +1,4 @@
-//! Isolated tasks whose pod found no place in the cluster: nobody waits for them.
+//! Isolated tasks whose pod found no place in the cluster: they hold back no other task.
 //!
 //! Decides: an isolated task is set back if a quota refused it, or if no node took its pod for as long as a task is blocked before it
 //! preempts. While others wait, such a pod is taken back, and its task rests for as long as any pod that finds no node holds back
