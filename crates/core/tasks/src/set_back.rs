@@ -2,8 +2,8 @@
 //!
 //! Decides: an isolated task is set back if a quota refused it, or if no node took its pod for as long as a task is blocked before it
 //! preempts. While others wait, such a pod is taken back, and its task rests for as long as any pod that finds no node holds back
-//! those like it. A task that is set back starts only when nothing else is active, and holds back nobody before. That ends when a
-//! node takes its pod.
+//! those like it. A task that is set back starts only when no other task is active, and holds back no other task until then.
+//! When a node takes its pod, the task is no longer set back.
 //!
 //! Nothing of this is written down: the next server learns it with the next try.
 

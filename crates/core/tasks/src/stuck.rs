@@ -1,10 +1,10 @@
 //! Room for attempts that were made and find no place: their tasks may preempt too.
 //!
-//! Decides: whether a task whose attempt a runtime took in and cannot place makes others leave. Never for what nobody can free,
-//! such as a label that no node has: only what a place is short of, and only tasks that use some of it, make a difference. Nobody
-//! leaves if all that may leave have less than the attempt asks for. After each time it waits again: whoever left may be enough. Once
-//! as much left as it asks for and it still finds no place, room is not what it lacks, and nobody else leaves for that attempt. If it is
-//! not known how much it asks for, each lower task leaves once for it at most.
+//! Decides: which tasks are preempted for a pod that was created and finds no node. Only tasks that use some of what nodes are short
+//! of are preempted; a label that no node has is no shortage. If all tasks that may be preempted have less than the pod asks for, none
+//! is. After each preemption the pod waits again, because what was freed may be enough. Once as much was freed as it asks for and it
+//! still finds no node, room is not what it lacks, and no more tasks are preempted for that attempt. If the pod does not say how much
+//! it asks for, each task of lower priority is preempted for it once at most.
 
 use std::collections::BTreeMap;
 
