@@ -19,8 +19,10 @@ const WEIGHT: f64 = 0.1;
 /// Longest rest, in milliseconds.
 const REST: f64 = 5.0;
 /// Most attempts that wait for one slot. One that waits for too long halves that, and each that ends adds a little again.
-const MOST: f64 = 32.0;
+const MOST: f64 = 64.0;
 const MORE: f64 = 0.05;
+/// The least that an attempt counts for, in milliseconds: times are whole ones.
+const SHORTEST: f64 = 0.5;
 
 /// Longest time from one end to the next that is one of many, in milliseconds: longer ones say that there was nothing to do.
 const LONGEST_GAP: i64 = 64;
@@ -63,7 +65,9 @@ impl Pace {
                 let Some((begun, true)) = self.begun.remove(&fact.handle) else { return };
                 let took = (fact.at.0 - begun.0).max(0) as f64;
                 self.average = Some(fold_average(self.average, took));
-                let gap = self.last_end.replace(fact.at).map(|last| fact.at.0.saturating_sub(last.0).max(0));
+                // Ends of several slots are not told in their order.
+                let gap = self.last_end.map(|last| fact.at.0.saturating_sub(last.0).max(0));
+                self.last_end = self.last_end.max(Some(fact.at));
                 if let Some(gap) = gap.filter(|gap| *gap <= LONGEST_GAP) {
                     self.gap = Some(fold_average(self.gap, gap as f64));
                 }
@@ -97,7 +101,7 @@ impl Pace {
             self.begun.values().filter(|(begun, is_process)| *is_process && now.0 - begun.0 > ROUND_TRIP);
         let long = long.count();
         let turning = slots.saturating_sub(u32::try_from(long).unwrap_or(u32::MAX));
-        let each = (ROUND_TRIP as f64 / average.max(1.0)).min(self.most);
+        let each = (ROUND_TRIP as f64 / average.max(SHORTEST)).min(self.most);
         // At least one, or ends that each wait for a round trip would never be seen to come faster.
         let end = self.gap.map_or(f64::MAX, |gap| (ROUND_TRIP as f64 / gap).max(1.0));
         (f64::from(turning) * each).min(end) as u32
@@ -152,7 +156,7 @@ mod tests {
     #[test]
     fn short_attempts_are_prefetched() {
         assert_eq!(pace(1).prefetch(2, LATER), 64);
-        assert_eq!(pace(0).prefetch(2, LATER), 64);
+        assert_eq!(pace(0).prefetch(2, LATER), 128);
         assert_eq!(pace(5).prefetch(2, LATER), 12);
     }
 
@@ -164,9 +168,29 @@ mod tests {
             "two slots turn no faster than one: the machine has other work"
         );
         let mut pace = pace_of(4, 1);
-        pace.last_end = Some(Millis(0));
-        end_one(&mut pace);
-        assert_eq!(pace.prefetch(2, LATER), 8, "a pause says nothing about the pace");
+        let later = Millis(LATER.0 + 1_000);
+        end_at(&mut pace, later);
+        assert_eq!(pace.prefetch(2, later), 8, "a pause says nothing about the pace");
+    }
+
+    #[test]
+    fn ends_of_several_slots_that_are_told_slot_by_slot_come_no_slower_than_they_do() {
+        let mut pace = Pace::default();
+        let mut end = |slot: u32, at: i64| {
+            let handle = Handle { task: slot.to_string(), attempt: 1 };
+            let start = Fact { handle: handle.clone(), at: Millis(at - 1), what: Observation::Started };
+            pace.observe(&start, true);
+            let at = Millis(at);
+            let ending = Ending::without_containers(Cause::Itself, at);
+            pace.observe(&Fact { handle, at, what: Observation::Ended(ending) }, true);
+        };
+        for batch in 0..50 {
+            for slot in 0..2 {
+                (0..10).for_each(|number| end(slot, batch * 40 + number * 4));
+            }
+        }
+        let gap = pace.gap.unwrap();
+        assert!((1.0..3.0).contains(&gap), "one every two milliseconds, not {gap}");
     }
 
     #[test]
@@ -204,22 +228,26 @@ mod tests {
 
     #[test]
     fn after_a_wait_that_was_too_long_nothing_is_prefetched_before_an_attempt_ended() {
-        let mut pace = pace(1);
+        let mut pace = pace(0);
         pace.observe_wait();
         assert_eq!(pace.prefetch(2, LATER), 0);
         end_one(&mut pace);
-        assert_eq!(pace.prefetch(2, LATER), 32, "and half as many as before then");
+        assert_eq!(pace.prefetch(2, LATER), 64, "and half as many as before then");
         let more = (pace.prefetch(2, LATER)..).take_while(|_| {
             end_one(&mut pace);
-            pace.prefetch(2, LATER) < 64
+            pace.prefetch(2, LATER) < 128
         });
-        assert!((300..=320).contains(&more.count()), "each that ends adds a little");
+        assert!((620..=640).contains(&more.count()), "each that ends adds a little");
     }
 
     fn end_one(pace: &mut Pace) {
+        end_at(pace, LATER);
+    }
+
+    fn end_at(pace: &mut Pace, at: Millis) {
         let handle = Handle { task: "t".into(), attempt: 1 };
-        pace.observe(&Fact { handle: handle.clone(), at: LATER, what: Observation::Started }, true);
-        let ending = Ending::without_containers(Cause::Itself, LATER);
-        pace.observe(&Fact { handle, at: LATER, what: Observation::Ended(ending) }, true);
+        pace.observe(&Fact { handle: handle.clone(), at, what: Observation::Started }, true);
+        let ending = Ending::without_containers(Cause::Itself, at);
+        pace.observe(&Fact { handle, at, what: Observation::Ended(ending) }, true);
     }
 }

@@ -1,15 +1,20 @@
 //! A task is preempted only where that helps: there is a task of higher effective priority that waits, that may preempt or
 //! that one waits for which may, and that needs what the preempted one gives back. Exempt tasks are never preempted.
+//!
+//! What was committed a moment before may not have been seen: a task that began to wait for the victim, or the deletion of the one
+//! that waited.
 
 use super::present::Present;
 use super::task::Task;
-use super::{Moment, Statement};
+use super::{Moment, PATIENCE, Statement};
 
 #[derive(Default)]
 pub struct PreemptionHelps {
     /// Preempted tasks for which no task of higher rank was seen to wait yet: when, their uid, and the finding. One pass of the engine
     /// commits its decisions one after the other, so the task that is helped may be committed after its victim.
     open: Vec<(i64, String, String)>,
+    /// Tasks that were deleted while they waited, and when.
+    deleted: Vec<(i64, Task)>,
 }
 
 impl Statement for PreemptionHelps {
@@ -26,6 +31,13 @@ impl Statement for PreemptionHelps {
             }
             !is_late
         });
+        self.deleted.retain(|(at, _)| present.at - at <= PATIENCE);
+        if let (Some(task), Some(before)) = (moment.task, moment.before)
+            && task.gone
+            && waits(before)
+        {
+            self.deleted.push((present.at, before.clone()));
+        }
         let is_preempted = |task: &Task| task.status.stopping.as_deref() == Some("Preempted");
         let Some(task) = moment.task.filter(|task| is_preempted(task)) else { return };
         if moment.before.is_some_and(is_preempted) {
@@ -36,7 +48,8 @@ impl Statement for PreemptionHelps {
         if task.spec.policy.preempt_exempt {
             broken.push(format!("{name} is exempt and was preempted"));
         }
-        if !present.open().any(|other| is_helped(present, other, task)) {
+        let mut waiting = present.open().chain(self.deleted.iter().map(|(_, deleted)| deleted));
+        if !waiting.any(|other| is_helped(present, other, task)) {
             let rank = present.effective_priority(task);
             let words = format!(
                 "{name} (effective priority {rank}) was preempted, and that helps no task of higher priority"
@@ -53,15 +66,18 @@ impl Statement for PreemptionHelps {
 fn is_helped(present: &Present, waiting: &Task, victim: &Task) -> bool {
     let may_preempt = waiting.spec.policy.preempt_enabled
         || present.open().any(|other| other.spec.policy.preempt_enabled && present.depends(other, waiting));
-    let ranks_higher = present.effective_priority(waiting) > present.effective_priority(victim);
-    // A task that could not be placed yet may have been Pending for long.
-    let waits = waiting.is_queued() || waiting.state() == "Pending";
-    waits
+    let ranks_higher = present.effective_priority(waiting) > present.known_priority(victim);
+    waits(waiting)
         && may_preempt
         && ranks_higher
         && waiting.metadata.uid != victim.metadata.uid
         && waiting.runtime() == victim.runtime()
         && gives_back(present, waiting, victim)
+}
+
+/// A task that could not be placed yet may have been Pending for long.
+fn waits(task: &Task) -> bool {
+    task.is_queued() || task.state() == "Pending" && !task.gone
 }
 
 /// The victim holds something of which there is too little for the one that waits.
@@ -124,6 +140,30 @@ mod tests {
         let waiting =
             json!({"priority": 5, "policy": {"preemptEnabled": true}, "resources": {"memory": "99"}});
         assert_eq!(preempted_for(5, json!({"priority": 1}), waiting).len(), 1);
+    }
+
+    #[test]
+    fn what_was_committed_a_moment_before_may_not_have_been_seen() {
+        let of = |kind: &str, priority: i64| json!({"kind": kind, "subject": {"kind": "Application", "name": "a"}, "priority": priority});
+        let found = |millis: i64| {
+            let mut story = Story::new();
+            story.kind("first", &[]).kind("second", &["first"]).room(1, None);
+            story.spec("victim", of("first", 1)).task("victim", "Running", 1);
+            story.spec("waiting", json!({"priority": 5, "policy": {"preemptEnabled": true}}));
+            story.spec("lender", of("second", 9)).wait(millis);
+            story.status("victim", json!({"state": "Running", "attempt": 1, "stopping": "Preempted"}));
+            story.broken("preemption_helps").len()
+        };
+        assert_eq!((found(50), found(200)), (0, 1));
+        let found = |millis: i64| {
+            let mut story = Story::new();
+            story.room(1, None).spec("victim", json!({"priority": 1})).task("victim", "Running", 1);
+            story.spec("waiting", json!({"priority": 5, "policy": {"preemptEnabled": true}}));
+            story.delete("waiting").wait(millis);
+            story.status("victim", json!({"state": "Running", "attempt": 1, "stopping": "Preempted"}));
+            story.broken("preemption_helps").len()
+        };
+        assert_eq!((found(50), found(200)), (0, 1));
     }
 
     #[test]

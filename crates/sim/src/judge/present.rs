@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::PATIENCE;
 use super::history::{Commit, Entry, Program, Room, Standing, What};
 use super::task::Task;
 
@@ -150,6 +151,7 @@ impl Present {
         (task.submitted_at, task.queued_at) = (self.at, self.at);
         (task.attempt_at, task.ranked_at) = (self.at, self.at);
         task.attempt_late = self.late;
+        task.attempt_ahead = task.status.prefetched;
         if let Some(before) = &before {
             if before.is_submitted() {
                 task.submitted_at = before.submitted_at;
@@ -163,6 +165,7 @@ impl Present {
             if same || before.status.prefetched && task.status.attempt == 1 {
                 (task.attempt_at, task.attempt_rank) = (before.attempt_at, before.attempt_rank);
                 task.attempt_late = before.attempt_late;
+                task.attempt_ahead = before.attempt_ahead;
             }
             if before.spec.priority == task.spec.priority {
                 task.ranked_at = before.ranked_at;
@@ -318,12 +321,23 @@ impl Present {
 
     /// The priority, raised by whatever waits for the task.
     pub fn effective_priority(&self, task: &Task) -> i64 {
+        self.priority_lent(task, self.at)
+    }
+
+    /// The same as whoever decides knows it at least: what began to wait for the task a moment ago may not have been seen.
+    pub fn known_priority(&self, task: &Task) -> i64 {
+        self.priority_lent(task, self.at - PATIENCE)
+    }
+
+    fn priority_lent(&self, task: &Task, until: i64) -> i64 {
         let own = self.priority(task);
         if task.spec.subject.is_none() {
             return own;
         }
-        let lenders = self.open().filter(|other| other.is_queued() && self.depends(other, task));
-        lenders.map(|other| self.priority(other)).fold(own, i64::max)
+        let lends = |other: &&Task| {
+            other.is_queued() && other.queued_at.max(other.ranked_at) <= until && self.depends(other, task)
+        };
+        self.open().filter(lends).map(|other| self.priority(other)).fold(own, i64::max)
     }
 
     /// Programs that run where they can be reached, with their tasks.

@@ -3,6 +3,7 @@
 //! A task is placeable instead of the one that was started if it needs no more than that one, and nothing but room and order
 //! keeps it back. Where somebody did not lead all that time, there is no promise.
 
+use super::history::Program;
 use super::present::Present;
 use super::task::Task;
 use super::{Moment, PATIENCE, Statement};
@@ -15,9 +16,11 @@ pub struct RankOrder;
 impl Statement for RankOrder {
     fn read(&mut self, moment: &Moment<'_>, broken: &mut Vec<String>) {
         // A pod starts long after it was asked for.
-        let Some((_, task)) = moment.started().filter(|(_, task)| task.runtime() != "pod") else { return };
+        let Some((program, task)) = moment.started().filter(|(_, task)| task.runtime() != "pod") else {
+            return;
+        };
         let present = moment.present;
-        let patience = patience(present, task);
+        let patience = patience(present, program, task);
         if !present.calm_for(patience) || present.isolated_until + patience >= present.at || task.gone {
             return;
         }
@@ -66,9 +69,13 @@ pub fn is_plain(task: &Task) -> bool {
     task.spec.affinity.is_none() && task.spec.constraints.is_empty()
 }
 
-/// A start that was noted late is judged by when it happened, and a commit that took long by when it was decided.
-fn patience(present: &Present, started: &Task) -> i64 {
-    PATIENCE + present.late + started.attempt_late
+/// A start that was noted late is judged by when it happened, and a commit that took long by when it was decided. An attempt with a
+/// slot of its own was decided on when it was committed, if its program follows soon: a machine with much to do takes its time. One
+/// that was handed over ahead of a free slot is decided on when its program starts.
+fn patience(present: &Present, program: &Program, started: &Task) -> i64 {
+    let was_committed = started.status.attempt == program.attempt && !started.attempt_ahead;
+    let since_decided = if was_committed { present.at - started.attempt_at } else { 0 };
+    PATIENCE + present.late + started.attempt_late + since_decided.min(SECOND)
 }
 
 /// Nothing but room and order kept it back, for long enough.
@@ -138,6 +145,26 @@ mod tests {
         assert!(story.wait(200).late(150).started("low", 1).broken("rank_order").is_empty());
         let mut story = low_and_high(&json!({}));
         assert_eq!(story.wait(300).late(150).started("low", 1).broken("rank_order").len(), 1);
+    }
+
+    #[test]
+    fn an_attempt_with_a_slot_of_its_own_is_judged_by_when_it_was_committed() {
+        let late_start = |high_waits: i64, prefetched: bool, millis: i64| {
+            let mut story = Story::new();
+            story.spec("low", json!({"priority": 1})).wait(5_000);
+            story.spec("high", json!({"priority": 9})).wait(high_waits);
+            let status = if prefetched {
+                json!({"state": "Ready", "prefetched": true})
+            } else {
+                json!({"state": "Pending", "attempt": 1})
+            };
+            story.status("low", status).wait(millis).started("low", 1).broken("rank_order").len()
+        };
+        assert_eq!((late_start(50, false, 400), late_start(200, false, 400)), (0, 1));
+        // What waits for a slot can be taken back.
+        assert_eq!(late_start(50, true, 400), 1);
+        // Nothing with a slot of its own waits for so long.
+        assert_eq!(late_start(50, false, 2_000), 1);
     }
 
     #[test]

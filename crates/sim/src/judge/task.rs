@@ -23,6 +23,9 @@ pub struct Task {
     /// How long before that it was decided at most.
     #[serde(skip)]
     pub attempt_late: i64,
+    /// Its attempt was handed over ahead of a free slot: it has a slot of its own only when its program starts.
+    #[serde(skip)]
+    pub attempt_ahead: bool,
     /// When its own priority was last changed.
     #[serde(skip)]
     pub ranked_at: i64,
