@@ -43,8 +43,8 @@ const ROUNDS: u32 = 32;
 const MOST_QUIET_ROUNDS: u32 = 1_500;
 /// Milliseconds after which everything that is owed must have been told: no pause of a sink is longer.
 const SETTLING: i64 = 45_000;
-/// Times that somebody looks within one pause.
-const MOST_LOOKS: u32 = 40;
+/// Most times that the leader looks within one pause. In the longest pause it has reason to look some seventy times.
+const MOST_LOOKS: u32 = 200;
 /// News is this late at most, in milliseconds, unless it is late again.
 const NEWS_DELAY: i64 = 2_000;
 /// Entries of a history that are shown when it broke a promise.
