@@ -105,6 +105,7 @@ fn is_anywhere(task: &Task) -> bool {
 /// Nothing but the quota kept it back, from before the other was chosen until now.
 fn is_long_placeable(present: &Present, task: &Task, chosen: i64) -> bool {
     is_placeable(present, task, PATIENCE + present.late)
+        && task.ranked_at < chosen
         && present.subject_rests_since(task) < chosen
         && !task.spec.policy.isolated
         && present.names_exist_since(task).is_some_and(|since| since < chosen)
@@ -147,6 +148,17 @@ mod tests {
     #[test]
     fn a_pod_that_gets_in_before_one_of_higher_rank_that_was_refused_is_found() {
         assert_eq!(low_starts(500).len(), 1);
+    }
+
+    #[test]
+    fn a_pod_that_was_chosen_before_the_other_was_raised_above_it_is_as_promised() {
+        let mut story = Story::new();
+        story.spec("high", json!({"runtime": "pod", "priority": 0}));
+        story.spec("low", json!({"runtime": "pod", "priority": 1}));
+        story.task("high", "Pending", 1).status("high", json!({"state": "QuotaBlocked"}));
+        story.wait(500).task("low", "Pending", 1);
+        story.wait(500).spec("high", json!({"runtime": "pod", "priority": 9}));
+        assert!(story.wait(500).started_at("low", 1, "cluster/c").broken("quota_order").is_empty());
     }
 
     fn low_is_let_in(chosen_first: &str) -> Vec<String> {
