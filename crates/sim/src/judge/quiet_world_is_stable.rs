@@ -11,6 +11,9 @@ use super::{Moment, Statement};
 
 /// An object changes no more often than this once all is quiet.
 const MOST_CHANGES: u32 = 200;
+/// Signs of life of a robot are written no more often than this, in milliseconds, as long as it lives.
+const SIGN_OF_LIFE: i64 = 10_000;
+const ROBOTS: &str = "robots.muster.dev";
 
 #[derive(Default)]
 pub struct QuietWorldIsStable {
@@ -22,18 +25,21 @@ impl Statement for QuietWorldIsStable {
     fn read(&mut self, moment: &Moment<'_>, broken: &mut Vec<String>) {
         let What::Change(commit) = &moment.entry.what else { return };
         // Leases and notes of how far somebody came are renewed for ever.
-        if moment.present.quiet_since.is_none() || !commit.resource.ends_with("muster.dev") {
+        let Some(quiet_since) = moment.present.quiet_since else { return };
+        if !commit.resource.ends_with("muster.dev") {
             return;
         }
+        let is_robot = commit.resource == ROBOTS;
+        let signs = if is_robot { (moment.present.at - quiet_since) / SIGN_OF_LIFE } else { 0 };
+        let most = MOST_CHANGES.saturating_add(u32::try_from(signs).unwrap_or(u32::MAX));
         let key = (commit.resource.clone(), commit.path.clone());
         moment.present.compared();
         let changes = self.changes.entry(key).or_default();
         *changes += 1;
-        if *changes == MOST_CHANGES {
-            broken.push(format!(
-                "{} {} changed {MOST_CHANGES} times since all is quiet",
-                commit.resource, commit.path
-            ));
+        if *changes >= most {
+            *changes = 0;
+            broken
+                .push(format!("{} {} changed {most} times since all is quiet", commit.resource, commit.path));
         }
     }
 
@@ -112,5 +118,18 @@ mod tests {
             story.object("jobs.muster.dev", "d/j", json!({"status": {"state": "Failed"}}));
         }
         assert_eq!(story.broken("quiet_world_is_stable").len(), 1);
+    }
+
+    #[test]
+    fn a_robot_gives_signs_of_life_for_as_long_as_it_lives_but_not_more_often_than_it_should() {
+        let found = |pause: i64| {
+            let mut story = Story::new();
+            story.quiet();
+            for _ in 0..400 {
+                story.wait(pause).object("robots.muster.dev", "d/r", json!({"status": {"phase": "Online"}}));
+            }
+            story.broken("quiet_world_is_stable").len()
+        };
+        assert_eq!((found(15_000), found(1_000)), (0, 1));
     }
 }
