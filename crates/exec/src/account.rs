@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::fs::{PermissionsExt as _, lchown};
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 use crate::start_failure::{Reason, StartFailure};
 
 /// Where users are written down.
@@ -13,7 +15,7 @@ const PASSWD: &str = "/etc/passwd";
 const PASSABLE: u32 = 0o711;
 
 /// A user of this machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Account {
     pub(crate) uid: u32,
     pub(crate) gid: u32,

@@ -1,8 +1,7 @@
 //! Limits on cpu and memory by control groups, where the machine lets us make them. Everything works without.
 //!
-//! One group per attempt that has limits. Its programs are born in it, because the executor's process goes in, starts them
-//! and goes out again: nothing of an attempt can run outside its limits. The limit on cpu is set once all its programs run, so
-//! that the executor itself is never held back by it.
+//! One group per attempt that has limits. Its programs go into it before they are what they become: nothing of an attempt can run
+//! outside its limits. The executor's own process never does: what is above a limit on memory is killed.
 //!
 //! With version 1 a group is one directory per controller, with version 2 one directory.
 
@@ -22,7 +21,7 @@ const CONTROLLERS: [&str; 2] = ["cpu", "memory"];
 /// One mounted hierarchy that attempts can be limited with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Hierarchy {
-    /// Where the executor's own process lives.
+    /// Where the executor's own process lives, and stays.
     home: PathBuf,
     /// Where the groups of attempts are made.
     parent: PathBuf,
@@ -76,7 +75,8 @@ impl Cgroups {
             return Ok(None);
         }
         let group = Group { members, limits: *limits };
-        group.limit_memory().inspect_err(|_| {
+        let limited = group.limit_memory().and_then(|()| group.limit_cpu());
+        limited.inspect_err(|_| {
             group.remove();
         })?;
         Ok(Some(group))
@@ -124,7 +124,7 @@ impl Hierarchy {
         }
         let probe = self.parent.join("probe");
         fs::create_dir(&probe).ok()?;
-        let moved = move_here(&probe).and_then(|()| move_here(&self.home));
+        let moved = enter(&probe).and_then(|()| enter(&self.home));
         fs::remove_dir(&probe).ok()?;
         moved.ok()
     }
@@ -144,20 +144,12 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Whatever this process starts from now on belongs to the attempt.
-    pub(crate) fn enter(&self) -> io::Result<()> {
-        self.members.iter().try_for_each(|member| move_here(&member.directory))
+    /// Where its programs go, one directory in each hierarchy.
+    pub(crate) fn directories(&self) -> Vec<PathBuf> {
+        self.members.iter().map(|member| member.directory.clone()).collect()
     }
 
-    /// It no longer does.
-    pub(crate) fn leave(&self) -> io::Result<()> {
-        // Every hierarchy is left, whatever became of the others.
-        let left: Vec<_> = self.members.iter().map(|member| move_here(&member.hierarchy.home)).collect();
-        left.into_iter().collect()
-    }
-
-    /// Sets the limit on cpu, once this process has left.
-    pub(crate) fn limit_cpu(&self) -> io::Result<()> {
+    fn limit_cpu(&self) -> io::Result<()> {
         let Some(millis) = self.limits.cpu_millis else { return Ok(()) };
         let quota = (millis.saturating_mul(PERIOD_MICROS) / 1000).max(1000);
         for Member { directory, hierarchy } in
@@ -173,7 +165,6 @@ impl Group {
         Ok(())
     }
 
-    /// Sets the limit on memory, before anything runs: it could not be set below what is in use.
     fn limit_memory(&self) -> io::Result<()> {
         let Some(bytes) = self.limits.memory else { return Ok(()) };
         for Member { directory, hierarchy } in
@@ -236,8 +227,8 @@ fn remove_stale(parent: &Path) {
     }
 }
 
-/// Moves this process.
-fn move_here(directory: &Path) -> io::Result<()> {
+/// Moves this process into a group.
+pub(crate) fn enter(directory: &Path) -> io::Result<()> {
     fs::write(directory.join("cgroup.procs"), "0")
 }
 

@@ -27,6 +27,7 @@ mod frame;
 mod household;
 mod image_run;
 mod kept_ending;
+mod launcher;
 mod log_files;
 mod log_reader;
 mod log_times;

@@ -33,6 +33,7 @@ pub(crate) use self::door::Door;
 pub use self::door::knock;
 pub use self::orders::{Command, Report};
 use crate::executor::Executor;
+use crate::launcher;
 use crate::machine_time::{Alarm, machine_time};
 use crate::settings::Settings;
 use crate::warden::{self, Role};
@@ -52,11 +53,12 @@ const LEASE_OVER: &str = "the server's lease was over and it did not say that it
 /// Why attempts are ended that nobody came back for.
 const FORSAKEN: &str = "the agent was away for too long";
 
-/// The whole life of a shepherd, or of its warden: the program that is named as the shepherd calls this and ends with its
+/// The whole life of a shepherd, of its warden, or of a launcher: the program that is named as the shepherd calls this and ends with its
 /// answer. Takes over the process: its input is the socket, and whatever descends from it is killed at the end.
 pub fn shepherd_main() -> ExitCode {
     match Role::of_this_process() {
         Role::Warden { stays } => warden::run(stays),
+        Role::Launcher => launcher::run(),
         Role::Shepherd { warden } => match run(warden) {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,

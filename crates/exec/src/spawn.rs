@@ -1,8 +1,9 @@
 //! Starts one program: its own process group, nothing on its input, its whole output in one pipe.
 //!
-//! Through `posix_spawn`, which costs the same however large this process is, unless it is for another user. Nothing is run between fork and exec, so there
-//! is nothing unsafe here.
+//! Through `posix_spawn`, which costs the same however large this process is, unless it is for another user. Nothing is run between fork
+//! and exec, so there is nothing unsafe here; what has to be done there is done by a [launcher](crate::launcher).
 
+use std::borrow::Cow;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,8 +13,11 @@ use rustix::fd::OwnedFd;
 use rustix::fs::OFlags;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process_group, pidfd_open, waitpid};
+use serde::{Deserialize, Serialize};
 
 use crate::account::Account;
+use crate::cgroup::Group;
+use crate::launcher::{LaunchError, instruct, launcher};
 use crate::program_path::FoundPrograms;
 use crate::start_failure::StartFailure;
 
@@ -44,6 +48,37 @@ pub(crate) struct Place<'a> {
     pub(crate) work: &'a Path,
     /// As whom, if not as whoever runs this.
     pub(crate) account: Option<Account>,
+    /// Within which limits, if any.
+    pub(crate) group: Option<&'a Group>,
+}
+
+/// What a process becomes: nothing of its environment is that of whoever starts it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Program<'a> {
+    path: Cow<'a, Path>,
+    command: Cow<'a, [String]>,
+    env: Cow<'a, [(String, String)]>,
+    /// The attempt that its environment names.
+    attempt: String,
+    account: Option<Account>,
+}
+
+impl Program<'_> {
+    pub(crate) fn command(&self) -> Command {
+        let mut words = self.command.iter();
+        let mut command = Command::new(&*self.path);
+        command
+            .arg0(words.next().map_or("", String::as_str))
+            .args(words)
+            .env_clear()
+            .envs(self.env.iter().map(|(key, value)| (key, value)))
+            .env(MARK, &self.attempt);
+        if let Some(Account { uid, gid }) = self.account {
+            // The groups of whoever runs this are left behind with it.
+            command.uid(uid).gid(gid);
+        }
+        command
+    }
 }
 
 /// Starts a container's program, with an input that is at its end.
@@ -88,30 +123,52 @@ pub(crate) fn find(
 pub(crate) fn spawn_file(
     container: &LaunchContainer,
     path: &Path,
-    Place { attempt, work, account }: Place<'_>,
+    Place { attempt, work, account, group }: Place<'_>,
     null: &OwnedFd,
 ) -> Result<Spawned, StartFailure> {
-    let [program, arguments @ ..] = container.command.as_slice() else { return Err(no_command()) };
+    let Some(word) = container.command.first() else { return Err(no_command()) };
     let resources = |error| StartFailure::of_resources("make a pipe for the output", &error);
     let (output, input) = output_pipe().map_err(|errno| resources(errno.into()))?;
-    let mut command = Command::new(path);
+    let program = Program {
+        path: path.into(),
+        command: container.command.as_slice().into(),
+        env: container.env.as_slice().into(),
+        attempt: attempt.to_string(),
+        account,
+    };
+    let (mut command, launcher) = match group {
+        None => (program.command(), None),
+        Some(_) => {
+            let (mut command, socket) = launcher().map_err(resources)?;
+            // It belongs to the attempt before it is its program.
+            command.env(MARK, &program.attempt);
+            (command, Some(socket))
+        }
+    };
+    if launcher.is_none() {
+        command.stdin(null.try_clone().map_err(resources)?);
+    }
     command
-        .arg0(program)
-        .args(arguments)
-        .env_clear()
-        .envs(container.env.iter().map(|(key, value)| (key, value)))
-        .env(MARK, attempt.to_string())
         .current_dir(work)
         .process_group(0)
-        .stdin(null.try_clone().map_err(resources)?)
         .stdout(input.try_clone().map_err(resources)?)
         .stderr(Stdio::from(input));
-    if let Some(Account { uid, gid }) = account {
-        // The groups of whoever runs this are left behind with it.
-        command.uid(uid).gid(gid);
-    }
-    let child = command.spawn().map_err(|error| StartFailure::of_spawn(program, path, &error))?;
+    let child = command.spawn().map_err(|error| StartFailure::of_spawn(word, path, &error))?;
+    // With it goes the launcher's side of the socket, which is then closed when the launcher is the program.
+    drop(command);
     let pid = Pid::from_child(&child);
+    let instructed = launcher.map_or(Ok(()), |launcher| {
+        instruct(launcher, group.map(Group::directories).unwrap_or_default(), program).map_err(|error| {
+            match error {
+                LaunchError::NotEntered(error) => StartFailure::of_resources(
+                    "go into the control group that holds it to its limits",
+                    &error,
+                ),
+                LaunchError::NotRun(error) => StartFailure::of_spawn(word, path, &error),
+            }
+        })
+    });
+    instructed.inspect_err(|_| end_at_once(pid))?;
     match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(pidfd) => Ok(Spawned { pid, pidfd, output }),
         Err(errno) => {

@@ -246,7 +246,7 @@ impl Starter {
         let start_ticks = ticks_now();
         let spawned = launch.containers.first().and_then(|container| {
             let path = find(container, &work, &shop.default_path, &mut self.programs).ok()?;
-            let place = Place { attempt: &launch.handle, work: &work, account: None };
+            let place = Place { attempt: &launch.handle, work: &work, account: None, group: None };
             spawn_file(container, &path, place, &shop.null).ok()
         });
         let Some(spawned) = spawned else {

@@ -25,6 +25,8 @@ pub const SHEPHERD_VARIABLE: &str = "MUSTER_SHEPHERD";
 /// What it is set to where attempts go on without whoever asked for them: the warden then does not wait for its parent to end.
 const STAYS: &str = "stays";
 const GOES: &str = "goes";
+/// What it is set to in one that becomes a program of an attempt.
+pub(crate) const LAUNCHES: &str = "launches";
 
 /// What [`SHEPHERD_VARIABLE`] is set to.
 pub fn shepherd_value(when_deserted: WhenDeserted) -> &'static str {
@@ -48,11 +50,16 @@ pub(crate) enum Role {
     },
     /// The one below, with a descriptor that is readable when the warden is gone; none if it is gone already.
     Shepherd { warden: Option<OwnedFd> },
+    /// One that a shepherd started to become a program.
+    Launcher,
 }
 
 impl Role {
     pub(crate) fn of_this_process() -> Self {
         let value = std::env::var(SHEPHERD_VARIABLE).ok();
+        if value.as_deref() == Some(LAUNCHES) {
+            return Self::Launcher;
+        }
         let Some(warden) = value.as_deref().and_then(|value| value.strip_prefix("below:")) else {
             return Self::Warden { stays: value.as_deref() == Some(STAYS) };
         };
@@ -87,15 +94,17 @@ fn guard(stays: bool) -> io::Result<()> {
 }
 
 fn start_shepherd() -> io::Result<Child> {
+    this_program().env(SHEPHERD_VARIABLE, format!("below:{}", getpid())).stdin(Stdio::inherit()).spawn()
+}
+
+/// What this process runs, called as it was called.
+pub(crate) fn this_program() -> Command {
     let mut arguments = std::env::args_os();
     let name = arguments.next().unwrap_or_else(|| OsString::from("shepherd"));
-    // The file this process runs, even if it was replaced meanwhile.
-    Command::new("/proc/self/exe")
-        .arg0(name)
-        .args(arguments)
-        .env(SHEPHERD_VARIABLE, format!("below:{}", getpid()))
-        .stdin(Stdio::inherit())
-        .spawn()
+    // The file, even if it was replaced meanwhile.
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0(name).args(arguments);
+    command
 }
 
 fn wait_for_shepherd(mut shepherd: Child, server: Option<OwnedFd>) -> io::Result<()> {

@@ -91,7 +91,7 @@ impl Executor {
             id,
             crate::token::REMOVAL,
             &client,
-            Place { attempt: &handle, work: &root, account: None },
+            Place { attempt: &handle, work: &root, account: None, group: None },
         );
         let Some(attempt) = self.attempts.get_mut(&id) else { return false };
         match spawned {

@@ -80,9 +80,8 @@ impl Executor {
             self.dirs.remove(&handle).ok();
             return Err(Refusal::Failed(StartFailure::of_directory(&work, &error)));
         }
-        let place = Place { attempt: &handle, work: &work, account };
         // Clients are small; what they run has its own limits.
-        let group = if image.is_none() { self.enter_group(&handle, &limits) } else { None };
+        let group = if image.is_none() { self.make_group(&handle, &limits) } else { None };
         let containers = match &image {
             Some(image) => self.render_clients(&handle, &containers, image, limits, user.as_deref()),
             None => containers,
@@ -97,6 +96,7 @@ impl Executor {
             names: containers.iter().map(|container| container_name(&handle, &container.name)).collect(),
         });
         for (index, container) in containers.into_iter().enumerate() {
+            let place = Place { attempt: &handle, work: &work, account, group: attempt.group.as_ref() };
             match self.spawn(id, index, &container, place) {
                 Ok(spawned) => self.join(&mut attempt, container.name, spawned),
                 Err(failure) => {
@@ -107,7 +107,6 @@ impl Executor {
                 }
             }
         }
-        self.leave_group(attempt.group.as_ref());
         attempt.removal = removal.filter(|_| attempt.has_programs());
         if attempt.failure.is_none() {
             self.report(handle.clone(), Observation::Started);
@@ -192,8 +191,8 @@ impl Executor {
             }
             Outcome::NotSpawned { work } => {
                 let start_ticks = ticks_now();
-                let spawned =
-                    self.spawn(id, 0, &container, Place { attempt: &handle, work: &work, account: None });
+                let place = Place { attempt: &handle, work: &work, account: None, group: None };
+                let spawned = self.spawn(id, 0, &container, place);
                 (spawned, Moment::now(), start_ticks, None)
             }
             Outcome::Runs { spawned, since, start_ticks } => {
@@ -239,28 +238,11 @@ impl Executor {
         attempt.join(name, spawned, log);
     }
 
-    fn enter_group(&mut self, handle: &Handle, limits: &Limits) -> Option<Group> {
-        let made = self.cgroups.create(&handle.to_string(), limits);
-        if matches!(made, Ok(Some(_))) {
-            // What other threads start must not be born into the group of this one.
-            self.hold_starts();
-        }
-        let entered = made.and_then(|group| {
-            let Some(group) = group else { return Ok(None) };
-            group.enter().inspect_err(|_| drop(group.leave())).map(|()| Some(group))
-        });
-        entered.unwrap_or_else(|error| {
+    fn make_group(&mut self, handle: &Handle, limits: &Limits) -> Option<Group> {
+        self.cgroups.create(&handle.to_string(), limits).unwrap_or_else(|error| {
             self.note(format!("limits of some attempts are not enforced: {error}"));
             None
         })
-    }
-
-    fn leave_group(&mut self, group: Option<&Group>) {
-        self.go_on_starting();
-        let left = group.map_or(Ok(()), |group| group.leave().and_then(|()| group.limit_cpu()));
-        if let Err(error) = left {
-            self.note(format!("limits of some attempts are not enforced: {error}"));
-        }
     }
 
     pub(super) fn note(&mut self, notice: String) {

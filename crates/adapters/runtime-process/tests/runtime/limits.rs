@@ -36,3 +36,44 @@ async fn an_attempt_with_limits_can_be_stopped_like_any_other() {
     yard.runtime.stop(&crate::yard::handle("t"), Duration::from_hours(1));
     assert_eq!(codes(&yard.ending("t").await), [143, 143]);
 }
+
+/// What an attempt may use is too little for any program: it ends, and nobody else notices.
+#[tokio::test]
+async fn an_attempt_with_too_little_memory_ends_alone() {
+    let temp = tempdir().expect("a test needs it");
+    let mut yard = Yard::new(temp.path());
+    yard.start("neighbor", "exec sleep 3600");
+    yard.started("neighbor").await;
+    let limited = |task: &str, memory| {
+        let mut launch = launch(task, &[("main", "echo ran")]);
+        launch.limits.memory = Some(memory);
+        launch
+    };
+    for memory in [1, 4 << 10, 128 << 10] {
+        let task = format!("m{memory}");
+        yard.runtime.start(limited(&task, memory));
+        yard.until(&task, |what| !matches!(what, Observation::Started)).await;
+    }
+    yard.runtime.start(limited("enough", 64 << 20));
+    assert_eq!(codes(&yard.ending("enough").await), [0]);
+    assert!(yard.log("enough").ends_with("ran\n"), "{}", yard.log("enough"));
+    yard.runtime.stop(&crate::yard::handle("neighbor"), Duration::ZERO);
+    assert_eq!(codes(&yard.ending("neighbor").await), [137], "it ran until it was stopped");
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_is_said_so_also_under_limits() {
+    let temp = tempdir().expect("a test needs it");
+    let mut yard = Yard::new(temp.path());
+    let script = temp.path().join("script");
+    std::fs::write(&script, "#!/no/such/interpreter\n").expect("a file can be written");
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .expect("it is ours");
+    let mut launch = launch("t", &[("main", "")]);
+    launch.containers[0].command = vec![script.display().to_string()];
+    launch.limits.memory = Some(64 << 20);
+    yard.runtime.start(launch);
+    let seen = yard.until("t", |what| !matches!(what, Observation::Started)).await;
+    let Observation::StartFailed { reason, transient, .. } = &seen else { unreachable!("{seen:?}") };
+    assert_eq!((reason.as_str(), *transient), ("CommandNotFound", false));
+}
