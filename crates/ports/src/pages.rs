@@ -14,6 +14,8 @@ use http_body_util::combinators::UnsyncBoxBody;
 /// Where pages for browsers are.
 pub const PLACE: &str = "/ui";
 
+/// The body of a request of which nothing was read yet.
+pub type Unread = UnsyncBoxBody<Bytes, std::io::Error>;
 /// The body of an answer.
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 /// An answer.
@@ -21,16 +23,19 @@ pub type Reply = Response<Body>;
 /// An answer that is on its way.
 pub type Coming<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Makes pages. It sees to its own access.
+/// Makes pages. It sees to its own access, before it has a body read.
 pub trait Pages: Send + Sync {
     /// Answers a request under [`PLACE`].
-    fn answer(&self, door: Arc<dyn FrontDoor>, request: Request<Bytes>) -> Coming<Reply>;
+    fn answer(&self, door: Arc<dyn FrontDoor>, request: Request<Unread>) -> Coming<Reply>;
 }
 
 /// The API, as its pages ask it.
 pub trait FrontDoor: Send + Sync {
     /// Who has a token, if they do not ask too often.
     fn admit(&self, secret: Option<&str>) -> Result<Visitor, Denied>;
+
+    /// Reads a body of at most so many bytes, if it is sent in time.
+    fn read(self: Arc<Self>, body: Unread, most: usize) -> Coming<Result<Bytes, Denied>>;
 
     /// Answers a request as any client's.
     fn ask(self: Arc<Self>, request: Request<Bytes>) -> Coming<Reply>;

@@ -165,7 +165,7 @@ impl Api {
         }
         if let Some(pages) = self.parts.pages.as_ref().filter(|_| is_page(&head)) {
             label.verb = "page";
-            let body = self.read_body(body).await?;
+            let body = body.map_err(std::io::Error::other).boxed_unsync();
             return Ok(pages.answer(self.clone(), Request::from_parts(head, body)).await);
         }
         let target = parse_target(head.uri.path());
@@ -271,7 +271,15 @@ impl Api {
         B: hyper::body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let most = self.settings.max_body;
+        self.read_body_up_to(body, self.settings.max_body).await
+    }
+
+    /// The same with another limit.
+    pub(crate) async fn read_body_up_to<B>(&self, body: B, most: usize) -> Result<Bytes, Refusal>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
         let mut whole = std::pin::pin!(Limited::new(body, most).collect());
         // Most bodies are there already and need no timer.
         let at_once = std::future::poll_fn(|cx| Poll::Ready(whole.as_mut().poll(cx))).await;

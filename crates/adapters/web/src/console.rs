@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, SET_COOKIE};
-use hyper::{Method, Request, StatusCode};
+use hyper::{HeaderMap, Method, Request, StatusCode};
 use maud::Markup;
 use muster_ports::clock::Clock;
-use muster_ports::pages::{Coming, FrontDoor, PLACE, Pages, Reply};
+use muster_ports::pages::{Coming, Denied, FrontDoor, PLACE, Pages, Reply, Unread, Visitor};
 use muster_ports::store::Store;
 
 use crate::index::Index;
@@ -20,6 +19,10 @@ use crate::{actions, assets, pages, session};
 /// Nothing but our own files runs, and nobody may put a page into theirs.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                       connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+/// More than any token, from somebody who is not known yet.
+const MAX_SIGN_IN: usize = 4 << 10;
+/// More than any form of the console, from somebody who is.
+const MAX_FORM: usize = 256 << 10;
 /// What a file of a task may do in a browser: nothing.
 const SANDBOX: &str = "default-src 'none'; sandbox";
 
@@ -37,40 +40,47 @@ impl Console {
         Self { site: Site { store, clock, index }, live: Live::default() }
     }
 
-    async fn respond(&self, door: Arc<dyn FrontDoor>, request: Request<Bytes>) -> Reply {
-        let path = request.uri().path().to_owned();
+    async fn respond(&self, door: Arc<dyn FrontDoor>, request: Request<Unread>) -> Reply {
+        let (request, body) = request.into_parts();
+        let path = request.uri.path().to_owned();
         let Some(below) = path.strip_prefix(PLACE).filter(|below| !below.is_empty()) else {
             return go_to("/ui/");
         };
         if let Some(asset) = assets::find(&path) {
             return asset;
         }
-        let headers = request.headers();
-        let is_write = !matches!(*request.method(), Method::GET | Method::HEAD);
+        let headers = &request.headers;
+        let is_write = !matches!(request.method, Method::GET | Method::HEAD);
         if is_write && !session::is_ours(headers) {
             return page(
                 StatusCode::FORBIDDEN,
                 pages::sign_in::page("This did not come from a page of the console."),
             );
         }
-        let query = Query::parse(request.uri().query().unwrap_or_default().as_bytes());
-        let form = Query::parse(request.body());
         match (below, is_write) {
-            ("/sign-in", true) => return sign_in(&*door, &request, &form),
+            ("/sign-in", true) => {
+                return match door.clone().read(body, MAX_SIGN_IN).await {
+                    Ok(form) => sign_in(&*door, headers, &Query::parse(&form)),
+                    Err(denied) => page(denied.code, pages::sign_in::page(&denied.why)),
+                };
+            }
             ("/sign-out", true) => return with_cookie(go_to("/ui/sign-in"), session::forget()),
             _ => {}
         }
         let secret: Arc<str> = session::secret(headers).unwrap_or_default().into();
-        let user = match door.admit(Some(&secret).filter(|secret| !secret.is_empty()).map(|secret| &**secret))
-        {
+        let user = match admit(&*door, &secret) {
             Ok(user) => user,
             Err(_) if secret.is_empty() => return page(StatusCode::UNAUTHORIZED, pages::sign_in::page("")),
             Err(denied) => return page(denied.code, pages::sign_in::page(&denied.why)),
         };
+        let query = Query::parse(request.uri.query().unwrap_or_default().as_bytes());
         let path = below.trim_start_matches('/').to_owned();
         let visit = Visit { site: self.site.clone(), door, user, secret, path, query, is_followed: false };
         if is_write {
-            return actions::carry_out(&visit, &form).await;
+            return match visit.door.clone().read(body, MAX_FORM).await {
+                Ok(form) => actions::carry_out(&visit, &Query::parse(&form)).await,
+                Err(denied) => page(denied.code, pages::sign_in::page(&denied.why)),
+            };
         }
         if let Some(shown) = visit.path.strip_prefix("live/") {
             let path = shown.to_owned();
@@ -84,23 +94,29 @@ impl Console {
 }
 
 impl Pages for Console {
-    fn answer(&self, door: Arc<dyn FrontDoor>, request: Request<Bytes>) -> Coming<Reply> {
+    fn answer(&self, door: Arc<dyn FrontDoor>, request: Request<Unread>) -> Coming<Reply> {
         let console = self.clone();
         Box::pin(async move { safe(Box::pin(console.respond(door, request)).await) })
     }
 }
 
-fn sign_in(door: &dyn FrontDoor, request: &Request<Bytes>, form: &Query) -> Reply {
+/// Who has a token, if they may see what the console shows: all of it, whatever they ask for.
+pub fn admit(door: &dyn FrontDoor, secret: &str) -> Result<Visitor, Denied> {
+    let user = door.admit(Some(secret).filter(|secret| !secret.is_empty()))?;
+    if user.may_look {
+        return Ok(user);
+    }
+    let why = format!("A token with the role {} opens no console; use one of a viewer.", user.role);
+    Err(Denied { code: StatusCode::FORBIDDEN, why })
+}
+
+fn sign_in(door: &dyn FrontDoor, headers: &HeaderMap, form: &Query) -> Reply {
     let secret = form.text("token");
-    match door.admit(Some(secret)) {
-        Ok(user) if user.may_look => match session::remember(secret, request.headers()) {
+    match admit(door, secret) {
+        Ok(_) => match session::remember(secret, headers) {
             Some(cookie) => with_cookie(go_to("/ui/"), cookie),
             None => page(StatusCode::BAD_REQUEST, pages::sign_in::page("This is not a token.")),
         },
-        Ok(user) => {
-            let why = format!("A token with the role {} opens no console; use one of a viewer.", user.role);
-            page(StatusCode::FORBIDDEN, pages::sign_in::page(&why))
-        }
         Err(denied) => page(denied.code, pages::sign_in::page(&denied.why)),
     }
 }

@@ -13,6 +13,7 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::console::admit;
 use crate::pages;
 use crate::reply::stream as stream_of;
 use crate::site::Visit;
@@ -48,7 +49,7 @@ impl Live {
                 }
             }
             // Whoever lost their token sees nothing more.
-            visit.door.admit(Some(&visit.secret)).ok()?;
+            admit(&*visit.door, &visit.secret).ok()?;
             let html = versions.borrow_and_update().clone();
             let text = if html.is_empty() { String::from(": wait\n\n") } else { message(&html) };
             Some((Bytes::from(text), ((versions, false), visit)))
