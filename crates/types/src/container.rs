@@ -54,7 +54,7 @@ pub struct Resources {
     /// Processor time in cores, for example 500m for half a core. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<Quantity>,
-    /// Memory in bytes, for example 256Mi. Default: no limit.
+    /// Memory in bytes, for example 256Mi; at least 4Mi. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Quantity>,
 }

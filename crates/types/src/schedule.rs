@@ -112,7 +112,7 @@ words! {
         Allow = "Allow",
         /// The new one waits; skipOutdated says which of those that wait is made.
         Forbid = "Forbid",
-        /// The old one is canceled.
+        /// The old one is canceled, and the new one is made at once: what takes its killTimeout to end runs beside it.
         Replace = "Replace",
         /// The new one waits, and each is made, one after the other.
         Queue = "Queue",

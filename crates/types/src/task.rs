@@ -93,8 +93,8 @@ pub struct TaskSpec {
     /// How the task shares the machine with others.
     #[serde(skip_serializing_if = "is_default", deserialize_with = "null_is_default")]
     pub policy: Policy,
-    /// How long the task may stay in each state; when the time is over it is stopped and deleted. Default: no limit
-    /// of its own, the server's reaping rules apply.
+    /// How long the task may stay in each state; when the time is over it is stopped and deleted; 0 is no
+    /// limit. Default: no limit of its own, the server's reaping rules apply.
     #[serde(skip_serializing_if = "is_default", deserialize_with = "null_is_default")]
     pub ttl: Ttl,
     /// True keeps the task Created until it is set to false. Default: false, the task is Ready at once.
@@ -103,7 +103,7 @@ pub struct TaskSpec {
     /// True asks for the task to be Canceled; it is stopped if it runs. Default: false.
     #[serde(skip_serializing_if = "is_default", deserialize_with = "null_is_default")]
     pub cancel: bool,
-    /// How long an attempt may run before it is stopped and fails. Default: no limit.
+    /// How long an attempt may run before it is stopped and fails. Default, and 0: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
     /// How long a stopped attempt may take to end before it is killed. Default: 10s.

@@ -96,6 +96,14 @@ impl Counts {
         self.created + self.open() + self.ended()
     }
 
+    /// All of so many tasks after those that have not ended were canceled.
+    #[must_use]
+    pub fn canceled(&self, total: u32) -> Self {
+        let Self { succeeded, failed, .. } = *self;
+        let canceled = total.saturating_sub(succeeded).saturating_sub(failed);
+        Self { succeeded, failed, canceled, ..Self::default() }
+    }
+
     /// Both together.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {

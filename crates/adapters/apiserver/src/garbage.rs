@@ -257,6 +257,7 @@ impl Collector<'_> {
         let Some(kind) = self.registry.find_resource(&key.resource) else { return Ok(None) };
         let expect = Precondition::At(stored.revision);
         let mut object = kind.decode(Input::Json(stored.json()))?.object;
+        let goes_last = kind.goes_last(&*object);
         let metadata = object.metadata_mut();
         let now = Timestamp::from_second(self.clock.now().0.div_euclid(1000));
         match decision {
@@ -264,7 +265,7 @@ impl Collector<'_> {
             Decision::Forget(uids) => metadata.owner_references.retain(|owner| !uids.contains(&owner.uid)),
             Decision::Release(finalizer) => metadata.finalizers.retain(|known| known != finalizer),
             Decision::Delete { foreground } => {
-                if foreground && !kind.ends_in_order() && !has(metadata, FOREGROUND) {
+                if (foreground || goes_last) && !kind.ends_in_order() && !has(metadata, FOREGROUND) {
                     metadata.finalizers.push(FOREGROUND.to_owned());
                 }
                 metadata.deletion_timestamp = Some(now);

@@ -37,6 +37,11 @@ pub trait Strategy: Resource {
     /// Says what is wrong with an object.
     fn validate(_object: &Object<Self>, _causes: &mut Causes) {}
 
+    /// Whether a changed object is looked at as a whole again.
+    fn is_checked_again(_old: &Object<Self>, _new: &Object<Self>) -> bool {
+        true
+    }
+
     /// Says what of a change is not allowed.
     fn validate_update(_old: &Object<Self>, _new: &Object<Self>, _causes: &mut Causes) {}
 
@@ -55,6 +60,12 @@ pub trait Strategy: Resource {
 
     /// Records on an object that its deletion was asked for just now.
     fn mark_deleted(_object: &mut Object<Self>, _store: &Store) {}
+
+    /// True if an object that is deleted is there until all that belongs to it has gone, however its deletion is asked for: others wait
+    /// for it.
+    fn goes_last(_object: &Object<Self>) -> bool {
+        false
+    }
 
     /// Columns of `kubectl get` behind the name; the age is added by the server.
     fn columns() -> Vec<Column<Self>> {
@@ -263,6 +274,10 @@ pub trait Kind: Send + Sync {
     }
     /// Records on an object that its deletion was asked for just now.
     fn mark_deleted(&self, _object: &mut dyn AnyObject, _store: &Store, _now: Timestamp) {}
+    /// True if an object that is deleted is there until all that belongs to it has gone, however its deletion is asked for.
+    fn goes_last(&self, _object: &dyn AnyObject) -> bool {
+        false
+    }
     /// True if what follows from the creation of an object is a time of day and no age.
     fn follows_wall_clock(&self) -> bool {
         false

@@ -95,7 +95,7 @@ impl<S: Strategy> Kind for Typed<S> {
         let changed = new.spec != old.spec;
         new.metadata.generation = old.metadata.generation + i64::from(changed);
         // What is stored and was allowed once may stay: its status, its labels and its end must not hang on it.
-        if changed {
+        if changed && S::is_checked_again(old, new) {
             S::validate(new, causes);
         }
         S::validate_update(old, new, causes);
@@ -119,6 +119,10 @@ impl<S: Strategy> Kind for Typed<S> {
         if let Some(object) = typed_mut::<S>(object) {
             S::mark_deleted(object, store);
         }
+    }
+
+    fn goes_last(&self, object: &dyn AnyObject) -> bool {
+        typed::<S>(object).is_some_and(S::goes_last)
     }
 
     fn follows_wall_clock(&self) -> bool {

@@ -127,25 +127,39 @@ impl Brief {
     }
 }
 
-/// The finalizer of a task whose attempt outlives the server: the task is not deleted before that attempt has ended, so that the next
-/// server knows of it.
-pub fn attempt_finalizer(runtime: Runtime) -> Option<&'static str> {
+/// The finalizer of a task that is not deleted before its attempt has ended: what waits for the task waits for its programs.
+pub fn attempt_finalizer(runtime: Runtime) -> &'static str {
     match runtime {
-        Runtime::Process => None,
-        Runtime::Pod => Some("muster.dev/pod"),
-        Runtime::Robot => Some("muster.dev/robot"),
+        Runtime::Process => "muster.dev/process",
+        Runtime::Pod => "muster.dev/pod",
+        Runtime::Robot => "muster.dev/robot",
     }
 }
 
 fn is_attempt_finalizer(name: &str) -> bool {
-    Runtime::ALL.iter().any(|runtime| attempt_finalizer(*runtime) == Some(name))
+    Runtime::ALL.iter().any(|runtime| attempt_finalizer(*runtime) == name)
 }
 
-/// Keeps a task from being deleted before its attempt has ended, if that outlives the server.
+/// Keeps a task whose attempt begins from being deleted before that has ended, if it outlives the server: the next server must know
+/// of it.
 pub fn hold_for_attempt(task: &mut Task, runtime: Runtime) {
-    let held =
-        attempt_finalizer(runtime).filter(|name| !task.metadata.finalizers.iter().any(|it| it == name));
-    task.metadata.finalizers.extend(held.map(str::to_owned));
+    if runtime != Runtime::Process {
+        hold(task, runtime);
+    }
+}
+
+/// Keeps a task that is to be deleted until its attempt has ended. One that only waits at its executor is taken back at once.
+pub fn hold_deleted(task: &mut Task) {
+    if matches!(state_of(task), State::Pending | State::Running) && !is_held(task) {
+        hold(task, Runtime::Process);
+    }
+}
+
+fn hold(task: &mut Task, runtime: Runtime) {
+    let name = attempt_finalizer(runtime);
+    if task.metadata.finalizers.iter().all(|it| it != name) {
+        task.metadata.finalizers.push(name.to_owned());
+    }
 }
 
 /// Lets a task be deleted whose attempt has ended.

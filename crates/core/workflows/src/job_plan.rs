@@ -116,6 +116,8 @@ fn summarize(job: &Job, stands: &[Option<GroupStand>]) -> Vec<GroupSummary> {
             (None, Some(before)) if before.state != WorkState::Waiting => GroupSummary {
                 state: WorkState::Canceled,
                 message: "it was deleted".to_owned(),
+                // What had not ended was deleted with it.
+                counts: before.counts.canceled(before.total),
                 ..before.clone()
             },
             (None, _) => GroupSummary {

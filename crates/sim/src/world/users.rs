@@ -2,7 +2,9 @@
 
 use muster_ports::clock::{Clock as _, Millis};
 use muster_ports::store::{Batch, Draft, Key, Precondition, ResourceName, Write};
+use muster_tasks::brief::attempt_finalizer;
 use muster_types::application::ApplicationSpec;
+use muster_types::task::Runtime;
 use muster_types::{Job, Object, Task, TaskGroup, TaskKind};
 use muster_workflows::departure::COUNTED;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -391,24 +393,29 @@ impl World {
         Ok(())
     }
 
-    /// As the API does: what has a finalizer is marked, anything else goes at once.
+    /// As the API does: what has a finalizer is marked, and so is what runs; anything else goes at once.
     async fn delete_task(&mut self, name: &str) -> Result<(), String> {
         let Some(stored) = self.store.get(&key("tasks", name)) else { return Ok(()) };
         let task: Value = serde_json::from_slice(stored.json()).map_err(|error| error.to_string())?;
         let (resource, path) = ("tasks.muster.dev".to_owned(), format!("{NAMESPACE}/{name}"));
         self.recorder.note(What::Asked(Request { verb: "delete".to_owned(), resource, path }));
         let held = task["metadata"]["finalizers"].as_array().is_some_and(|held| !held.is_empty());
-        let over = matches!(task["status"]["state"].as_str(), Some("Succeeded" | "Failed" | "Canceled"));
+        let state = task["status"]["state"].as_str().unwrap_or_default();
+        let over = matches!(state, "Succeeded" | "Failed" | "Canceled");
+        let runs = matches!(state, "Pending" | "Running");
         let owner = &task["metadata"]["ownerReferences"][0];
         let is_member = owner["kind"] == "TaskGroup"
             && owner["name"]
                 .as_str()
                 .is_some_and(|group| self.store.get(&key("taskgroups", group)).is_some());
-        if held || over && is_member {
+        if held || runs || over && is_member {
             let now = self.now().to_timestamp();
             let mark = |task: &mut Value| {
                 let metadata = &mut task["metadata"];
                 metadata["deletionTimestamp"] = json!(now);
+                if runs && !held {
+                    metadata["finalizers"] = json!([attempt_finalizer(Runtime::Process)]);
+                }
                 // A member that has ended is deleted by its group.
                 if over && is_member {
                     let mut finalizers = metadata["finalizers"].as_array().cloned().unwrap_or_default();

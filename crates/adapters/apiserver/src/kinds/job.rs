@@ -67,6 +67,11 @@ impl Strategy for JobSpec {
         }
     }
 
+    fn goes_last(job: &Job) -> bool {
+        // Before its groups are made there is nothing to wait for.
+        !job.status.groups.is_empty() && !job.status.current_state().is_terminal()
+    }
+
     fn columns() -> Vec<Column<Self>> {
         vec![
             Column::<Self>::text("State", "Where in its life the job is.", |job| {

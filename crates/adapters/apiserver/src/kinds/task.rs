@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use muster_ports::store::{Key, ResourceName, Store};
+use muster_tasks::brief::hold_deleted;
 use muster_tasks::progress::submit;
 use muster_types::name_rules;
 use muster_types::task::{Runtime, TaskSpec};
@@ -53,12 +54,19 @@ impl Strategy for TaskSpec {
         validate_spec("spec", &task.spec, causes);
     }
 
+    /// Whatever is wrong with it, it can be canceled.
+    fn is_checked_again(old: &Task, new: &Task) -> bool {
+        let canceled = TaskSpec { cancel: new.spec.cancel, ..old.spec.clone() };
+        new.spec != canceled
+    }
+
     fn validate_update(old: &Task, new: &Task, causes: &mut Causes) {
         task_update::validate(old, new, causes);
     }
 
-    /// A member that has ended is deleted by its group, with the note of how it ended.
+    /// What runs is there until it has ended. A member that has ended is deleted by its group, with the note of how it ended.
     fn mark_deleted(task: &mut Task, store: &Store) {
+        hold_deleted(task);
         let Some(key) = group_key(task).filter(|_| task.state().is_terminal()) else { return };
         let group = store.get(&key).and_then(|stored| GroupBrief::read(stored.json()));
         if group.is_some_and(|group| group.counts(task)) {
@@ -141,6 +149,7 @@ pub fn validate_spec(at: &str, spec: &TaskSpec, causes: &mut Causes) {
         );
     }
     validate_containers(at, spec, causes);
+    container::validate_resources(&field("resources"), &spec.resources, causes);
     validate_placement(at, spec, causes);
     for (index, name) in spec.extensions.iter().flatten().enumerate() {
         if let Err(why) = name_rules::dns1123_subdomain(name) {

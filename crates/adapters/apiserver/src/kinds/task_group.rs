@@ -45,6 +45,11 @@ impl Strategy for TaskGroupSpec {
         }
     }
 
+    fn goes_last(group: &TaskGroup) -> bool {
+        // Before its members are made there is nothing to wait for.
+        group.status.counts.all() > 0 && !group.status.current_state().is_terminal()
+    }
+
     fn columns() -> Vec<Column<Self>> {
         vec![
             Column::<Self>::text("State", "Where in its life the group is.", |group| {

@@ -169,6 +169,7 @@ fn check_preconditions(
 fn mark(call: &Call, object: &mut dyn AnyObject, options: &DeleteOptions) -> Result<bool, Refusal> {
     let propagation = options.propagation()?;
     let (now, in_order) = (call.now(), call.kind.ends_in_order());
+    let goes_last = call.kind.goes_last(object);
     let metadata = object.metadata_mut();
     let before = (metadata.finalizers.clone(), metadata.deletion_timestamp);
     let explicit = options.propagation_policy.is_some() || options.orphan_dependents.is_some();
@@ -176,9 +177,11 @@ fn mark(call: &Call, object: &mut dyn AnyObject, options: &DeleteOptions) -> Res
     if explicit || metadata.deletion_timestamp.is_none() {
         metadata.finalizers.retain(|finalizer| finalizer != FOREGROUND && finalizer != ORPHAN);
         match propagation {
-            Propagation::Background => {}
+            Propagation::Background if !goes_last => {}
             Propagation::Foreground if in_order => {}
-            Propagation::Foreground => metadata.finalizers.push(FOREGROUND.to_owned()),
+            Propagation::Background | Propagation::Foreground => {
+                metadata.finalizers.push(FOREGROUND.to_owned())
+            }
             Propagation::Orphan => metadata.finalizers.push(ORPHAN.to_owned()),
         }
     }

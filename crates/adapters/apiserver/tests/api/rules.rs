@@ -176,23 +176,38 @@ async fn selectors_and_patterns_that_do_not_parse_are_refused_with_the_place() {
     }
 }
 
+/// Stores an object as only a former version allowed it, and says where it is.
+async fn store_old(server: &Server, kind: &str, plural: &str, spec: &Value) -> String {
+    use muster_ports::store::{Batch, Draft, Key, Precondition, ResourceName, Write};
+    let before = format!(
+        r#"{{"apiVersion":"muster.dev/v1alpha1","kind":"{kind}","metadata":{{"name":"old","namespace":"default","resourceVersion":""#
+    );
+    let after = format!(r#"","uid":"u","generation":1}},"spec":{spec}}}"#);
+    let key = Key::new(&ResourceName::new(&format!("{plural}.muster.dev")), "default", "old");
+    let write = Write::Put { key, expect: Precondition::Absent, draft: Draft::joined(&before, &after) };
+    server.store.commit(Batch::of(write)).await.unwrap();
+    format!("{}/old", path(plural))
+}
+
 #[tokio::test]
 async fn an_object_that_was_allowed_once_keeps_its_status_and_can_go() {
-    use muster_ports::store::{Batch, Draft, Key, Precondition, ResourceName, Write};
     let server = Server::start().await;
-    let (before, after) = (
-        r#"{"apiVersion":"muster.dev/v1alpha1","kind":"Addon","metadata":{"name":"old","namespace":"default","resourceVersion":""#,
-        r#"","uid":"u","generation":1},"spec":{"selector":"((","container":{"command":["true"]}}}"#,
-    );
-    let key = Key::new(&ResourceName::new("addons.muster.dev"), "default", "old");
-    let write = Write::Put { key, expect: Precondition::Absent, draft: Draft::joined(before, after) };
-    server.store.commit(Batch::of(write)).await.unwrap();
-    let place = format!("{}/old", path("addons"));
+    let spec = json!({"selector": "((", "container": {"command": ["true"]}});
+    let place = store_old(&server, "Addon", "addons", &spec).await;
     let label = json!({"metadata": {"labels": {"a": "b"}}});
     server.patch(&place, MERGE_PATCH, &label).await.good();
     server.patch(&place, MERGE_PATCH, &json!({"spec": {"task": "x"}})).await.refused(422);
     server.patch(&place, MERGE_PATCH, &json!({"spec": {"selector": "tag:A"}})).await.good();
     server.delete(&place).await.good();
+}
+
+#[tokio::test]
+async fn a_task_that_was_allowed_once_can_be_canceled() {
+    let server = Server::start().await;
+    let spec = json!({"container": {"command": ["true"]}, "resources": {"memory": "1"}});
+    let place = store_old(&server, "Task", "tasks", &spec).await;
+    server.patch(&place, MERGE_PATCH, &json!({"spec": {"name": "other"}})).await.refused(422);
+    server.patch(&place, MERGE_PATCH, &json!({"spec": {"cancel": true}})).await.good();
 }
 
 #[tokio::test]
@@ -221,6 +236,19 @@ async fn values_out_of_range_are_refused_with_the_field() {
             "env[0].name",
         ),
         ("container", json!({"command": ["a\u{0}b"]}), 422, "NUL"),
+        (
+            "resources",
+            json!({"memory": "1"}),
+            422,
+            "resources.memory: Invalid value: \"1\": must be at least 4Mi",
+        ),
+        ("resources", json!({"memory": 128}), 422, "did you mean 128Mi?"),
+        (
+            "container",
+            json!({"command": ["true"], "resources": {"memory": "128Ki"}}),
+            422,
+            "container.resources.memory",
+        ),
     ] {
         let mut object = task("a");
         object["spec"][field] = value.clone();
