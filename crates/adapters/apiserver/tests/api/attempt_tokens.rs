@@ -122,6 +122,9 @@ async fn a_token_ends_with_its_attempt() {
         server.set_status("own", &json!({"state": "Pending", "attempt": 1})).await;
     }
     server.delete(&own).await.good();
+    // Until it has ended, it may say what became of it.
+    server.send(Ask::new("GET", &own).token(&token)).await.good();
+    server.delete_running(&own).await;
     server.send(Ask::new("GET", &own).token(&token)).await.refused(401);
     server.run_task(&task("own"), 1).await;
     server.send(Ask::new("GET", &own).token(&token)).await.refused(401);

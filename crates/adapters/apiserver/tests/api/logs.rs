@@ -147,7 +147,7 @@ async fn following_ends_with_the_task_and_with_the_server() {
     let (server, _) = server_with_log("one\n").await;
     let mut log = Following::start(&server, "").await;
     log.until("one\n").await;
-    server.delete(&format!("{}/a", path("tasks"))).await.good();
+    server.delete_running(&format!("{}/a", path("tasks"))).await;
     log.ends().await;
     let (server, _) = server_with_log("one\n").await;
     let mut log = Following::start(&server, "").await;

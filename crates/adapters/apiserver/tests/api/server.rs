@@ -268,6 +268,13 @@ impl Server {
         self.send(Ask::new("DELETE", path)).await
     }
 
+    /// Deletes a task that runs, and says that its program has ended.
+    pub async fn delete_running(&self, path: &str) {
+        self.delete(path).await.good();
+        self.patch(path, MERGE_PATCH, &json!({"metadata": {"finalizers": null}})).await.good();
+        self.get(path).await.refused(404);
+    }
+
     /// Creates an object in its kind's collection in the namespace `default`.
     pub async fn create(&self, object: &Value) -> Value {
         let plural = format!("{}s", object["kind"].as_str().unwrap().to_lowercase());
