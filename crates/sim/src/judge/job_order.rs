@@ -1,8 +1,10 @@
-//! A group of a job is made only when the groups it depends on ended as it says: `when` succeeded, failed or completed.
+//! A group of a job is made only when the groups it depends on ended as it says: `when` succeeded, failed or completed. No program of
+//! them runs then, whatever became of its task.
 
 use serde_json::Value;
 
 use super::history::What;
+use super::task::Task;
 use super::{Moment, Statement};
 
 pub struct JobOrder;
@@ -47,6 +49,19 @@ impl Statement for JobOrder {
         if !allowed {
             broken.push(format!("group {} ({}) was made when {states:?}", commit.path, own["when"]));
         }
+        let needs = own["dependsOn"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let needs: Vec<String> = needs.map(|need| format!("{job_name}-{need}")).collect();
+        let is_of_need = |task: &Task| {
+            let owners = &task.metadata.owner_references;
+            task.metadata.namespace == namespace
+                && owners.iter().any(|owner| owner.kind == "TaskGroup" && needs.contains(&owner.name))
+        };
+        if let Some((.., task)) = moment.present.reachable_programs().find(|(.., task)| is_of_need(task)) {
+            broken.push(format!(
+                "group {} was made while a program of {} ran",
+                commit.path, task.metadata.name
+            ));
+        }
     }
 }
 
@@ -79,6 +94,24 @@ mod tests {
     #[test]
     fn a_group_whose_dependency_failed_is_found() {
         assert_eq!(second_made_when_first_is("Failed").len(), 1);
+    }
+
+    #[test]
+    fn a_group_that_is_made_while_a_program_of_a_deleted_member_of_its_dependency_runs_is_found() {
+        let mut story = Story::new();
+        let groups = json!([{"name": "a"}, {"name": "b", "dependsOn": ["a"], "when": "completed"}]);
+        story.object("jobs.muster.dev", "d/j", json!({"spec": {"taskGroups": groups}}));
+        let owned = json!({"ownerReferences": [{"kind": "Job", "name": "j"}]});
+        story.object(
+            "taskgroups.muster.dev",
+            "d/j-a",
+            json!({"metadata": owned, "status": {"state": "Canceled"}}),
+        );
+        story.write(&json!({"metadata": {"name": "m", "uid": "m", "namespace": "d",
+            "ownerReferences": [{"kind": "TaskGroup", "name": "j-a", "uid": "g"}]}}));
+        story.started("m", 1).delete("m");
+        story.object("taskgroups.muster.dev", "d/j-b", json!({"metadata": owned}));
+        assert_eq!(story.broken("job_order").len(), 1);
     }
 
     #[test]

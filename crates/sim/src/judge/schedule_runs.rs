@@ -1,4 +1,5 @@
-//! Runs of a schedule that may not overlap do not, and the end of other work makes at most one run.
+//! Runs of a schedule that may not overlap do not, whatever became of the task of the other, and the end of other work makes at most one
+//! run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,6 +43,13 @@ impl Statement for ScheduleRuns {
             let other = &moment.present.tasks[other].metadata.name;
             broken.push(format!("{name} was made while {other} of the same schedule had not ended"));
         }
+        let is_of_schedule =
+            |other: &Task| other.metadata.owner_references.iter().any(|it| it.uid == owner.uid);
+        let mut programs = moment.present.reachable_programs().filter(|(.., other)| is_of_schedule(other));
+        if let Some((.., other)) = programs.next().filter(|_| !may_overlap) {
+            let other = &other.metadata.name;
+            broken.push(format!("{name} was made while a program of {other} of the same schedule ran"));
+        }
         open.insert(uid.clone());
         if let Some(work) = task.metadata.annotations.get(TRIGGERED_BY) {
             let runs = self.triggers.entry(owner.uid.clone()).or_default().entry(work.clone()).or_default();
@@ -77,6 +85,22 @@ mod tests {
     #[test]
     fn runs_after_one_another_are_as_promised() {
         assert!(runs(&json!({}), &[("a", "Ready"), ("a", "Failed"), ("b", "Ready")]).is_empty());
+    }
+
+    #[test]
+    fn a_deleted_run_whose_program_still_runs_has_not_ended() {
+        for (policy, found) in [(json!({}), 1), (json!({"concurrency": "Replace"}), 0)] {
+            let mut story = Story::new();
+            story.object("schedules.muster.dev", "d/s", json!({"spec": {"schedulePolicy": policy}}));
+            let run = |name: &str| {
+                json!({"metadata": {"name": name, "uid": name, "namespace": "d",
+                "ownerReferences": [{"kind": "Schedule", "name": "s", "uid": "s"}]}})
+            };
+            story.write(&run("a"));
+            story.started("a", 1).delete("a");
+            story.write(&run("b"));
+            assert_eq!(story.broken("schedule_runs").len(), found, "{policy}");
+        }
     }
 
     #[test]
