@@ -28,13 +28,15 @@ use serde_json::Value as Json;
 
 use crate::intake::Intake as _;
 use crate::refusals::Refusals;
-use entry::{Entry, Place};
+use entry::{Entry, Place, SetAside};
 pub use live::run;
 use look::Looked;
 use types::{Adapters, Types};
 
 /// Resources looked at in one cycle.
 const SLICE: usize = 512;
+/// Steps that expressions take in one cycle; what is left is looked at in the next.
+const MOST_STEPS: u64 = 4_000_000;
 /// Time after which what the store refused is tried again.
 const REFUSED_PAUSE: i64 = 1000;
 
@@ -116,13 +118,15 @@ impl Resources {
         self.take_in()?;
         let now = self.clock.now();
         self.take_due(now);
-        let mut looked = Vec::new();
+        let (mut looked, mut steps) = (Vec::new(), 0);
         for _ in 0..SLICE {
-            let Some(place) = self.order.pop_front() else { break };
+            let Some(place) = (steps < MOST_STEPS).then(|| self.order.pop_front()).flatten() else { break };
             if let Some(entry) = self.entries.get_mut(&place) {
                 entry.dirty = false;
             }
-            looked.extend(self.look_at(&place, now));
+            let found = self.look_at(&place, now);
+            steps += found.as_ref().map_or(0, |found| found.steps);
+            looked.extend(found);
         }
         self.commit(looked, now).await;
         self.refusals.tell(now);
@@ -155,14 +159,23 @@ impl Resources {
     /// Asks for a look at a resource.
     fn mark(&mut self, place: &Place) {
         let Some(entry) = self.entries.get_mut(place) else { return };
+        if let Some(aside) = entry.set_aside
+            && self.clock.now() < aside.until
+        {
+            self.set_due(place, None);
+            return;
+        }
         if !entry.dirty {
             entry.dirty = true;
             self.order.push_back(place.clone());
         }
     }
 
+    /// When it is looked at next. What is set aside is not looked at before its time, and is then.
     fn set_due(&mut self, place: &Place, at: Option<Millis>) {
         let Some(entry) = self.entries.get_mut(place) else { return };
+        let until = entry.set_aside.map(|aside| aside.until);
+        let at = until.map_or(at, |until| Some(at.map_or(until, |at| at.max(until))));
         if let Some(old) = entry.due.take() {
             self.due.remove(&(old, place.clone()));
         }
@@ -189,6 +202,7 @@ impl Resources {
             if looked.batch.is_some() {
                 self.refusals.observe(&outcome);
             }
+            self.set_aside(&looked.place, looked.too_costly, now);
             match outcome {
                 Ok(committed) => self.follow_up(looked, committed),
                 Err(CommitError::Conflict { .. }) => self.mark(&looked.place),
@@ -197,6 +211,15 @@ impl Resources {
                     self.set_due(&looked.place, Some(Millis(now.0 + REFUSED_PAUSE)));
                 }
             }
+        }
+    }
+
+    /// Leaves a resource alone for a while if its expressions cost too much.
+    fn set_aside(&mut self, place: &Place, too_costly: bool, now: Millis) {
+        let Some(entry) = self.entries.get_mut(place) else { return };
+        entry.set_aside = too_costly.then(|| SetAside::again(entry.set_aside, now));
+        if too_costly {
+            tracing::warn!(%place, "expressions about it cost too much; it is left alone for a while");
         }
     }
 

@@ -246,3 +246,97 @@ async fn what_belongs_to_a_deleted_resource_is_deleted_first() {
     world.finish_tasks().await;
     assert_eq!(world.get("clusters", "x"), None);
 }
+
+/// A type whose condition looks at every pair of elements: with a long list in the spec that costs too much.
+async fn declare_costly(world: &World) {
+    let rule =
+        json!({"type": "Even", "status": "resource.spec.l.all(a, resource.spec.l.all(b, a + b >= 0))"});
+    world.declare("clusters", "Cluster", json!({"adapters": ["dns"], "conditions": [rule]})).await;
+    world.adapt("dns", json!({"resourceType": "clusters", "task": task()})).await;
+}
+
+async fn create_with_list(world: &World, name: &str, length: usize) {
+    world.create("clusters", "Cluster", name, |it| it.spec = json!({"l": vec![1; length]})).await;
+}
+
+fn says_too_costly(world: &World, name: &str) -> bool {
+    let conditions = world.get("clusters", name).expect("a resource").status.conditions;
+    conditions.iter().any(|it| it.r#type == "Evaluated" && it.reason == "TooCostly")
+}
+
+async fn edit_list(world: &World, name: &str, length: usize) {
+    let mut resource = world.get("clusters", name).expect("a resource");
+    resource.spec = json!({"l": vec![1; length]});
+    resource.metadata.generation += 1;
+    world.put("clusters.resources.muster.dev", serde_json::to_value(resource).expect("JSON")).await;
+}
+
+#[tokio::test]
+async fn what_costs_too_much_is_set_aside_and_changes_of_it_alone_bring_no_look_before_its_time() {
+    let mut world = World::new(Settings::default());
+    declare_costly(&world).await;
+    create_with_list(&world, "costly", 2000).await;
+    create_with_list(&world, "plain", 3).await;
+    world.settle().await;
+    assert!(says_too_costly(&world, "costly") && !says_too_costly(&world, "plain"));
+    world.finish_tasks().await;
+    assert!(world.get("clusters", "plain").unwrap().status.is_ready());
+    let pulses = |world: &World| world.get("clusters", "costly").unwrap().status.pulse.unwrap().sequence;
+    let before = pulses(&world);
+    edit_list(&world, "costly", 3).await;
+    world.settle().await;
+    assert_eq!(pulses(&world), before, "it is left alone, although its spec is better now");
+    world.clock.advance(10_000);
+    world.settle().await;
+    assert_eq!((pulses(&world), says_too_costly(&world, "costly")), (before + 1, false));
+}
+
+#[tokio::test]
+async fn it_is_left_alone_for_longer_each_time_until_its_type_changes_or_it_is_deleted() {
+    let mut world = World::new(Settings::default());
+    declare_costly(&world).await;
+    for name in ["repaired", "deleted"] {
+        create_with_list(&world, name, 2000).await;
+    }
+    world.settle().await;
+    let pulses =
+        |world: &World, name: &str| world.get("clusters", name).unwrap().status.pulse.unwrap().sequence;
+    for (pause, name) in [(10_000, "repaired"), (20_000, "repaired")] {
+        let before = pulses(&world, name);
+        edit_list(&world, name, 2001).await;
+        world.clock.advance(pause - 1);
+        world.settle().await;
+        assert_eq!(pulses(&world, name), before, "not before {pause} ms have passed");
+        world.clock.advance(1);
+        world.settle().await;
+        assert_eq!(pulses(&world, name), before + 1);
+    }
+    let mut resource = world.get("clusters", "deleted").unwrap();
+    resource.metadata.generation += 1;
+    resource.metadata.deletion_timestamp = Some(muster_types::Timestamp::from_second(1_800_000_000));
+    world.put("clusters.resources.muster.dev", serde_json::to_value(resource).unwrap()).await;
+    world.settle().await;
+    assert!(world.get("clusters", "deleted").is_none_or(|it| it.status.pulse.unwrap().generation == 2));
+    world.declare("clusters", "Cluster", json!({"adapters": ["dns"]})).await;
+    world.settle().await;
+    assert!(!says_too_costly(&world, "repaired"), "its type changed, so it is looked at at once");
+}
+
+#[tokio::test]
+async fn one_cycle_takes_no_more_steps_than_it_may_and_the_rest_comes_in_the_next() {
+    let mut world = World::new(Settings::default());
+    declare_costly(&world).await;
+    for number in 0..200 {
+        create_with_list(&world, &format!("c{number:03}"), 400).await;
+    }
+    world.resources.step().await.expect("a step");
+    let looked = |world: &World| {
+        let is_looked_at =
+            |number: &u32| world.get("clusters", &format!("c{number:03}")).unwrap().status.pulse.is_some();
+        (0..200).filter(is_looked_at).count()
+    };
+    let first = looked(&world);
+    assert!(first > 0 && first < 200, "{first} of 200 in one cycle");
+    world.settle().await;
+    assert_eq!(looked(&world), 200);
+}

@@ -18,6 +18,8 @@ use crate::timestamp::Timestamp;
 pub const READY: &str = "Ready";
 /// The root condition that says somebody had a resource deleted without its adapters, and why.
 pub const FORCE_DELETED: &str = "ForceDeleted";
+/// The condition type that is False while the expressions about it cost too much; it is not there otherwise.
+pub const EVALUATED: &str = "Evaluated";
 /// Keeps a managed resource until its adapters have cleaned up.
 pub const FINALIZER: &str = "resources.muster.dev/adapters";
 /// The annotation that lets a deleted resource go without its adapters; its value is the reason.

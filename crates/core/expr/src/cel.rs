@@ -1,8 +1,8 @@
 //! CEL, the expression language of conditions, preconditions and templates: `resource.spec.size > 3 && !available`.
 //!
 //! Own, small and total (`docs/decisions/0014-own-cel.md`): an expression is read and its types are checked once, with the
-//! place of a mistake shown; evaluating it costs counted steps and stops at a limit, so no stored text can hang or crash
-//! the server.
+//! place of a mistake shown; what evaluating it costs is counted in steps and in bytes and stops at a limit, so no stored text can
+//! hang or crash the server.
 //!
 //! Covered: literals (int, uint as int, double, strings with their escapes and raw forms, lists, maps, null), `? :`, `||`,
 //! `&&`, `!`, `-`, `== != < <= > >= in`, `+ - * / %`, fields, indexes, the macros `has`, `all`, `exists`, `exists_one`,
@@ -15,6 +15,7 @@ mod check;
 mod evaluate;
 pub mod functions;
 mod lexer;
+mod meter;
 mod operators;
 mod parser;
 mod syntax;
@@ -23,15 +24,16 @@ mod value;
 
 pub use check::Type;
 pub use evaluate::Scope;
+pub use meter::{Budget, Cost};
 pub use template::Template;
 pub use value::Value;
 
+use meter::Meter;
+use serde_json::Value as Json;
 use syntax::Node;
 
 /// Bytes of one expression.
 pub const MAX_BYTES: usize = 4096;
-/// Steps an evaluation may take: well under ten milliseconds.
-pub const MAX_STEPS: u64 = 100_000;
 
 /// Why an expression cannot be read or has no value, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -99,12 +101,27 @@ impl Program {
 
     /// Its value over these names.
     pub fn evaluate<'a>(&self, scope: &Scope<'a>) -> Result<Value<'a>, CelError> {
-        self.evaluate_within(scope, MAX_STEPS).map(|(value, _)| value)
+        self.evaluate_to(scope, |value, _| Ok(value))
     }
 
-    /// Its value and how many steps it took, at most `limit`.
-    pub fn evaluate_within<'a>(&self, scope: &Scope<'a>, limit: u64) -> Result<(Value<'a>, u64), CelError> {
-        evaluate::evaluate(&self.root, scope, limit).map_err(|mistake| mistake.place_in(&self.text))
+    /// Its value as a document; instants and lengths of time become text.
+    pub fn evaluate_to_json(&self, scope: &Scope<'_>) -> Result<Json, CelError> {
+        self.evaluate_to(scope, |value, meter| value.to_json(meter, self.root.at))
+    }
+
+    /// Its value as a text: of a string itself, of anything else what it looks like.
+    pub fn evaluate_to_text(&self, scope: &Scope<'_>) -> Result<String, CelError> {
+        self.evaluate_to(scope, |value, meter| value.to_text(meter, self.root.at))
+    }
+
+    fn evaluate_to<'a, T>(
+        &self,
+        scope: &Scope<'a>,
+        convert: impl FnOnce(Value<'a>, &Meter<'_>) -> Result<T, Mistake>,
+    ) -> Result<T, CelError> {
+        let meter = Meter::new(scope.budget());
+        let value = evaluate::evaluate(&self.root, scope, &meter).and_then(|value| convert(value, &meter));
+        value.map_err(|mistake| mistake.place_in(&self.text))
     }
 
     /// Whether it holds; an error if it gives anything but true or false.

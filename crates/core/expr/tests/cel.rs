@@ -1,6 +1,6 @@
 //! CEL: what expressions give, where mistakes are, and what they may cost.
 
-use muster_expr::cel::{MAX_STEPS, Program, Scope, Template, Type};
+use muster_expr::cel::{Budget, Cost, Program, Scope, Template, Type};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
@@ -32,7 +32,7 @@ fn evaluate(text: &str) -> Result<Json, String> {
         .with("available", muster_expr::cel::Value::Bool(true))
         .with("generationN", muster_expr::cel::Value::Int(2))
         .with("now", muster_expr::cel::Value::Timestamp(1_000_000));
-    program.evaluate(&scope).map(|value| value.to_json()).map_err(|error| error.to_string())
+    program.evaluate_to_json(&scope).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -193,18 +193,121 @@ fn an_expression_that_takes_too_long_is_stopped() {
         "{ten}.all(a, {ten}.all(b, {ten}.all(c, {ten}.all(d, {ten}.all(e, {ten}.all(f, a + b + c + d + e + f >= 0))))))"
     );
     let error = evaluate(&text).unwrap_err();
-    assert!(error.contains(&format!("takes more than {MAX_STEPS} steps")), "{error}");
+    assert!(error.contains(&format!("takes more than {} steps", Cost::OF_EXPRESSION.steps)), "{error}");
     let growing = "['aaaaaaaaaaaaaaaa'].map(a, a+a+a+a+a+a+a+a).map(a, a+a+a+a+a+a+a+a).map(a, a+a+a+a+a+a+a+a)\
         .map(a, a+a+a+a+a+a+a+a).map(a, a+a+a+a+a+a+a+a).map(a, a+a+a+a+a+a+a+a).map(a, a+a+a+a+a+a+a+a)";
-    assert!(evaluate(growing).unwrap_err().contains("steps"));
+    assert!(evaluate(growing).unwrap_err().contains("bytes of memory"));
+}
+
+/// What evaluating an expression to a document costs, with 400 KB in `resource`, and how it went.
+fn cost_of(text: &str) -> (Cost, Result<Json, String>) {
+    let document = json!({
+        "l": (0..100).collect::<Vec<_>>(), "blob": "x".repeat(400_000), "wide": vec![0; 60_000], "deep": nested(60),
+    });
+    let program = Program::compile(text, &NAMES, Type::Any).expect("an expression");
+    let budget = Budget::new(Cost::OF_OBJECT);
+    let scope = Scope::default().with_json("resource", &document).within(&budget);
+    let outcome = program.evaluate_to_json(&scope).map_err(|error| error.to_string());
+    let is_limit = |why: &String| why.contains("more than") && !why.contains("one inside the other");
+    assert_eq!(budget.is_exceeded(), outcome.as_ref().is_err_and(is_limit), "{text}");
+    (budget.spent(), outcome)
+}
+
+fn nested(depth: usize) -> Json {
+    (0..depth).fold(json!(1), |inner, _| json!([inner]))
 }
 
 #[test]
 fn steps_are_counted() {
-    let program = Program::compile("1 + 2 == 3", &[], Type::Bool).unwrap();
-    let (_, steps) = program.evaluate_within(&Scope::default(), 100).unwrap();
-    assert_eq!(steps, 6);
-    assert!(program.evaluate_within(&Scope::default(), 5).is_err());
+    assert_eq!(cost_of("1 + 2 == 3"), (Cost { steps: 6, bytes: 0 }, Ok(json!(true))));
+}
+
+#[test]
+fn copies_cost_the_memory_they_take() {
+    for text in [
+        "resource.blob",
+        "string(resource.wide)",
+        "resource.blob + 'a'",
+        "resource.blob.replace('a', 'b')",
+        "[resource.blob]",
+        "{'a': resource.blob}",
+        "resource.blob.split('y')",
+        "[resource.blob].join()",
+        "resource.blob.upperAscii()",
+    ] {
+        let (cost, outcome) = cost_of(text);
+        assert!(outcome.is_ok() && cost.bytes >= 100_000, "{text} costs {cost:?}");
+    }
+    let (cost, _) = cost_of("resource.l.map(x, resource.blob).size()");
+    assert!(cost.bytes < 10_000, "what is not copied costs no memory: {cost:?}");
+}
+
+#[test]
+fn an_expression_that_makes_too_much_is_stopped_before_it_is_made() {
+    for text in [
+        "resource.l.map(x, resource)",
+        "string(resource.l.map(x, resource))",
+        "resource.l.map(x, resource.blob).join('')",
+        "resource.blob.split('')",
+        "resource.blob.replace('', resource.blob)",
+        "resource.l.map(a, resource.l.map(b, resource.l))",
+        "resource.blob.replace('x', 'yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy')",
+    ] {
+        let (cost, outcome) = cost_of(text);
+        assert!(outcome.unwrap_err().contains("more than"), "{text}");
+        assert!(cost.bytes <= Cost::OF_OBJECT.bytes, "{text} costs {cost:?}");
+    }
+}
+
+#[test]
+fn whatever_looks_at_all_of_something_in_a_loop_is_stopped() {
+    for text in [
+        "resource.l.all(x, size(resource.blob) > 0)",
+        "resource.l.all(x, resource.blob >= resource.blob)",
+        "resource.l.all(x, !(1 in resource.wide))",
+        "resource.l.all(x, resource.wide == resource.wide)",
+        "resource.l.all(x, resource.wide.all(y, true))",
+        "resource.l.all(x, !resource.blob.contains('y'))",
+        "resource.l.all(x, !(resource.blob in {'a': 1}))",
+        "resource.l.all(x, !resource.blob.matches('y'))",
+        "resource.l.all(x, !'a'.matches(string(x)))",
+        "resource.l.exists(x, int(resource.blob) == 1)",
+    ] {
+        let (_, outcome) = cost_of(text);
+        assert!(outcome.unwrap_err().contains("more than"), "{text}");
+    }
+    // What is known without looking costs one step.
+    assert_eq!(cost_of("resource.l.all(x, size(resource.wide) == 60000)").1, Ok(json!(true)));
+}
+
+#[test]
+fn nobody_goes_on_after_a_limit_although_mistakes_are_forgiven() {
+    let (_, outcome) = cost_of("resource.l.all(x, resource.wide.all(y, true)) || true");
+    assert!(outcome.unwrap_err().contains("more than"));
+}
+
+#[test]
+fn expressions_about_one_object_share_a_budget() {
+    let document = json!({"wide": vec![0; 30_000]});
+    let program = Program::compile("resource.wide.all(x, x == 0)", &NAMES, Type::Bool).unwrap();
+    let budget = Budget::new(Cost::OF_OBJECT);
+    let scope = Scope::default().with_json("resource", &document).within(&budget);
+    let outcomes: Vec<_> =
+        (0..100).map(|_| program.holds(&scope).map_err(|error| error.to_string())).collect();
+    assert_eq!(outcomes[0], Ok(true));
+    let error = outcomes[99].clone().unwrap_err();
+    assert!(
+        error.contains("the expressions about one object take more than 2000000 steps together"),
+        "{error}"
+    );
+    assert!(budget.is_exceeded());
+}
+
+#[test]
+fn a_value_that_becomes_a_document_is_not_too_deep() {
+    assert!(cost_of("[resource.deep]").1.is_ok());
+    let (_, outcome) = cost_of("[[[[[resource.deep]]]]]");
+    assert!(outcome.unwrap_err().contains("more than 64 lists and maps one inside the other"));
 }
 
 #[test]

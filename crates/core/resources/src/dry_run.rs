@@ -1,5 +1,6 @@
 //! What an adapter would do on a resource now, step by step, without doing it.
 
+use muster_expr::cel::Budget;
 use muster_types::{ManagedResource, Task};
 use serde_json::{Map, Value as Json};
 
@@ -46,11 +47,12 @@ pub enum Made {
 
 /// Plays one pulse. `env` are the variables that the server offers to adapters.
 pub fn dry_run(rules: &AdapterRules, resource: &ManagedResource, env: &Json) -> DryRun {
-    let inputs = Inputs::new(resource, env);
+    let budget = Budget::of_object();
+    let inputs = Inputs::new(resource, env, &budget);
     let mut played = DryRun { params: Vec::new(), preconditions: Vec::new(), made: None };
     let mut params = Json::Object(Map::new());
     for (name, program) in &rules.params {
-        let value = program.evaluate(&inputs.scope(&params)).map(|value| value.to_json());
+        let value = program.evaluate_to_json(&inputs.scope(&params));
         let value = value.map_err(|error| error.to_string());
         played.params.push((name.clone(), value.clone()));
         let Ok(value) = value else { return played };
@@ -78,7 +80,7 @@ fn render(
     rules: &AdapterRules,
     action: &ActionRules,
     resource: &ManagedResource,
-    inputs: &Inputs,
+    inputs: &Inputs<'_>,
     params: &Json,
 ) -> Result<Made, String> {
     let scope = inputs.scope(params);

@@ -1,6 +1,6 @@
 //! What the expressions of an adapter see, and what they say before it acts: its params, and whether it may act at all.
 
-use muster_expr::cel::Scope;
+use muster_expr::cel::{Budget, Scope};
 use muster_types::condition::ConditionStatus;
 use muster_types::{JsonText, ManagedResource};
 use serde_json::{Map, Value as Json, json};
@@ -10,11 +10,12 @@ use crate::root_conditions::reports;
 
 /// The documents that expressions look at.
 #[derive(Debug, Clone)]
-pub struct Inputs {
+pub struct Inputs<'b> {
     resource: Json,
     event: Json,
     env: Json,
     done: Json,
+    budget: &'b Budget,
 }
 
 /// What an adapter finds before it acts.
@@ -28,9 +29,10 @@ pub enum Evaluated {
     Ready(Json),
 }
 
-impl Inputs {
-    /// The documents of a resource. `env` are the variables that the server offers to adapters.
-    pub fn new(resource: &ManagedResource, env: &Json) -> Self {
+impl<'b> Inputs<'b> {
+    /// The documents of a resource. `env` are the variables that the server offers to adapters; `budget` is what expressions
+    /// over them may cost.
+    pub fn new(resource: &ManagedResource, env: &Json, budget: &'b Budget) -> Self {
         let metadata = &resource.metadata;
         let about = json!({
             "kind": resource.kind,
@@ -51,12 +53,14 @@ impl Inputs {
             event,
             env: env.clone(),
             done: done.collect(),
+            budget,
         }
     }
 
     /// The names and values that expressions know.
     pub fn scope<'a>(&'a self, params: &'a Json) -> Scope<'a> {
         Scope::default()
+            .within(self.budget)
             .with_json("resource", &self.resource)
             .with_json("event", &self.event)
             .with_json("env", &self.env)
@@ -71,11 +75,11 @@ impl Inputs {
 }
 
 /// Reads the params; an error names the one that has no value.
-pub fn read_params(rules: &AdapterRules, inputs: &Inputs) -> Result<Json, String> {
+pub fn read_params(rules: &AdapterRules, inputs: &Inputs<'_>) -> Result<Json, String> {
     let mut params = Map::new();
     for (name, program) in &rules.params {
         let earlier = Json::Object(params);
-        let value = program.evaluate(&inputs.scope(&earlier)).map(|value| value.to_json());
+        let value = program.evaluate_to_json(&inputs.scope(&earlier));
         let value = value.map_err(|error| format!("param {name} has no value: {error}"))?;
         params = if let Json::Object(earlier) = earlier { earlier } else { Map::new() };
         params.insert(name.clone(), value);
@@ -84,7 +88,7 @@ pub fn read_params(rules: &AdapterRules, inputs: &Inputs) -> Result<Json, String
 }
 
 /// Reads the params and, unless it cleans up after a deletion, checks the preconditions.
-pub fn evaluate(rules: &AdapterRules, inputs: &Inputs, deleting: bool) -> Evaluated {
+pub fn evaluate(rules: &AdapterRules, inputs: &Inputs<'_>, deleting: bool) -> Evaluated {
     let params = match read_params(rules, inputs) {
         Ok(params) => params,
         Err(message) => return Evaluated::Unable(message),

@@ -58,7 +58,7 @@ pub struct About<'a> {
     /// The adapter.
     pub rules: &'a AdapterRules,
     /// What its expressions see.
-    pub inputs: &'a Inputs,
+    pub inputs: &'a Inputs<'a>,
     /// The generation its work was for.
     pub generation: i64,
     /// True if it cleans up after a deletion.
@@ -154,8 +154,8 @@ fn say_by_rule(about: &About<'_>, got: &Json, report: &mut AdapterReport) {
         }
     }
     if let Some(program) = &rules.report_data {
-        match program.evaluate(&scope) {
-            Ok(value) => report.data = Some(value.to_json()),
+        match program.evaluate_to_json(&scope) {
+            Ok(value) => report.data = Some(value),
             Err(error) => unhealthy(report, &format!("reportData has no value: {error}")),
         }
     }

@@ -13,6 +13,9 @@ mod work;
 
 use std::sync::Arc;
 
+use muster_expr::cel::Budget;
+use muster_types::condition::{Condition, ConditionStatus, find_condition};
+use muster_types::managed_resource::EVALUATED;
 use muster_types::timestamp::MicroTimestamp;
 use muster_types::{AdapterReport, ManagedResource, Millis, Task, Timestamp};
 use serde_json::Value as Json;
@@ -20,10 +23,17 @@ use serde_json::Value as Json;
 use crate::adapter_rules::AdapterRules;
 use crate::inputs::Inputs;
 use crate::outcome::{About, Outcome, report_of};
-use crate::report::{accept_report, pulse};
-use crate::root_conditions::fold_conditions;
+use crate::report::{accept_within, pulse};
+use crate::root_conditions::fold_within;
 use crate::sentinel::{Look, decide_pulse};
 use crate::type_rules::TypeRules;
+
+/// What the condition says while expressions of the type are stopped.
+const TYPE_TOO_COSTLY: &str = "an expression of its type was stopped because of what it costs; the condition whose reason is \
+    RuleFailed says which. It is tried again after some time, and when the type changes";
+/// What it says while expressions of an adapter are.
+const ADAPTER_TOO_COSTLY: &str = "an expression of an adapter was stopped because of what it costs; its conditions in \
+    status.adapters say which. It is tried again with the next pulse";
 
 /// What a decision looks at besides the resource itself.
 #[derive(Clone, Copy)]
@@ -99,6 +109,10 @@ pub struct Plan {
     pub release: bool,
     /// When to look again even if nothing happens.
     pub wake_at: Option<Millis>,
+    /// True if an expression was stopped because of its cost: it is better left alone for a while.
+    pub too_costly: bool,
+    /// Steps that expressions took.
+    pub steps: u64,
 }
 
 /// Decides everything about one resource. `adapters` are those of its type and namespace.
@@ -108,8 +122,10 @@ pub fn plan_resource(
     resource: &ManagedResource,
     world: &World<'_>,
 ) -> Plan {
-    let mut planning = Planning::new(rules, resource, world);
-    fold_conditions(rules, &mut planning.plan.resource, planning.now);
+    let budget = Budget::of_object();
+    let mut planning = Planning::new(rules, resource, world, &budget);
+    fold_within(rules, &mut planning.plan.resource, planning.now, &budget);
+    planning.type_is_too_costly = budget.is_exceeded();
     for adapter in adapters {
         planning.take_outcome(adapter);
     }
@@ -123,12 +139,20 @@ pub fn plan_resource(
 struct Planning<'a> {
     rules: &'a TypeRules,
     world: &'a World<'a>,
+    /// What all expressions may cost.
+    budget: &'a Budget,
+    type_is_too_costly: bool,
     now: Timestamp,
     plan: Plan,
 }
 
 impl<'a> Planning<'a> {
-    fn new(rules: &'a TypeRules, resource: &ManagedResource, world: &'a World<'a>) -> Self {
+    fn new(
+        rules: &'a TypeRules,
+        resource: &ManagedResource,
+        world: &'a World<'a>,
+        budget: &'a Budget,
+    ) -> Self {
         let plan = Plan {
             resource: resource.clone(),
             changed: false,
@@ -138,30 +162,61 @@ impl<'a> Planning<'a> {
             calls: Vec::new(),
             release: false,
             wake_at: None,
+            too_costly: false,
+            steps: 0,
         };
-        Self { rules, world, now: world.now.to_timestamp(), plan }
+        Self { rules, world, budget, type_is_too_costly: false, now: world.now.to_timestamp(), plan }
     }
 
     /// Writes down a pulse, if there is a reason for one.
     fn look(&mut self) {
-        if let Look::Now(reason) = decide_pulse(self.rules, &self.plan.resource, self.world.now) {
+        if let Look::Now(reason) = decide_pulse(self.rules, &self.plan.resource, self.world.now, self.budget)
+        {
             pulse(&mut self.plan.resource, reason, self.now);
         }
     }
 
     fn finish(mut self, before: &ManagedResource) -> Plan {
-        self.plan.changed = self.plan.resource != *before;
-        self.plan.wake_at = match decide_pulse(self.rules, &self.plan.resource, self.world.now) {
+        self.plan.wake_at = match decide_pulse(self.rules, &self.plan.resource, self.world.now, self.budget) {
             _ if self.may_go(&self.plan.resource) => Some(self.world.now),
             Look::Now(_) => Some(self.world.now),
             Look::At(at) => Some(at),
             Look::Never => None,
         };
+        self.say_if_too_costly(before);
+        self.plan.changed = self.plan.resource != *before;
         self.plan
     }
 
-    fn inputs(&self) -> Inputs {
-        Inputs::new(&self.plan.resource, self.world.env)
+    /// Says that the expressions about it cost too much, until they have been evaluated and did not: those of the type are each
+    /// time, those of adapters with each pulse.
+    fn say_if_too_costly(&mut self, before: &ManagedResource) {
+        (self.plan.too_costly, self.plan.steps) = (self.budget.is_exceeded(), self.budget.spent().steps);
+        let (now, resource) = (self.now, &mut self.plan.resource);
+        let was_pulsed = resource.status.pulse != before.status.pulse;
+        let (generation, conditions) = (resource.metadata.generation, &mut resource.status.conditions);
+        let old = find_condition(conditions, EVALUATED).cloned();
+        let message = if self.type_is_too_costly {
+            TYPE_TOO_COSTLY
+        } else if self.plan.too_costly {
+            ADAPTER_TOO_COSTLY
+        } else if !was_pulsed && old.as_ref().is_some_and(|old| old.message == ADAPTER_TOO_COSTLY) {
+            return;
+        } else {
+            ""
+        };
+        conditions.retain(|condition| condition.r#type != EVALUATED);
+        if !message.is_empty() {
+            conditions.push(Condition {
+                observed_generation: Some(generation),
+                last_transition_time: old.map_or(now, |old| old.last_transition_time),
+                ..Condition::new(EVALUATED, ConditionStatus::False, "TooCostly", message, now)
+            });
+        }
+    }
+
+    fn inputs(&self) -> Inputs<'a> {
+        Inputs::new(&self.plan.resource, self.world.env, self.budget)
     }
 
     /// Takes in what an adapter found, at the generation its work was for.
@@ -191,7 +246,7 @@ impl<'a> Planning<'a> {
 
     fn take_in(&mut self, report: &AdapterReport) -> Result<(), String> {
         let now = report.observed_time.unwrap_or(MicroTimestamp::from(self.now));
-        match accept_report(self.rules, &self.plan.resource, report, true, now) {
+        match accept_within(self.rules, &self.plan.resource, report, true, now, self.budget) {
             Ok(verdict) => {
                 if let Some(status) = verdict.into_status() {
                     self.plan.resource.status = status;

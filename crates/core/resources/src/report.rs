@@ -6,6 +6,7 @@
 //! Invariants: the generation of an adapter's current report never goes down, nor its time at one generation; a report that
 //! is not accepted moves no condition; the same report twice is one report.
 
+use muster_expr::cel::Budget;
 use muster_types::adapter_report::{
     AVAILABLE, AdapterReport, ReportAnswer, ReportOutcome, ReportedCondition, find_reported,
 };
@@ -17,7 +18,7 @@ use muster_types::{AdapterStanding, ManagedResource, ManagedStatus, Timestamp};
 
 use crate::field_problem::FieldProblem;
 use crate::report_check::check_report;
-use crate::root_conditions::{fold_conditions, is_decided, reports};
+use crate::root_conditions::{fold_within, is_decided, reports};
 use crate::type_rules::TypeRules;
 
 /// The reason of Available while an adapter waits for something.
@@ -107,6 +108,18 @@ pub fn accept_report(
     adapter_exists: bool,
     now: MicroTimestamp,
 ) -> Result<Verdict, Vec<FieldProblem>> {
+    accept_within(rules, resource, report, adapter_exists, now, &Budget::of_object())
+}
+
+/// The same; what the expressions of its type cost is taken from a budget.
+pub(crate) fn accept_within(
+    rules: &TypeRules,
+    resource: &ManagedResource,
+    report: &AdapterReport,
+    adapter_exists: bool,
+    now: MicroTimestamp,
+    budget: &Budget,
+) -> Result<Verdict, Vec<FieldProblem>> {
     let mut problems = check_report(report, now);
     if !adapter_exists && !rules.requires(&report.adapter) && !report.adapter.is_empty() {
         let why =
@@ -125,7 +138,7 @@ pub fn accept_report(
         trace(&mut resource, report, seen);
         return Ok(Verdict::Traced(Box::new(resource.status)));
     }
-    take_in(rules, &mut resource, report, seen, now.into());
+    take_in(rules, &mut resource, report, seen, now.into(), budget);
     Ok(Verdict::Accepted(Box::new(resource.status)))
 }
 
@@ -194,6 +207,7 @@ fn take_in(
     report: &AdapterReport,
     seen: MicroTimestamp,
     now: Timestamp,
+    budget: &Budget,
 ) {
     let generation = resource.metadata.generation;
     let standing = resource.status.standing_mut(&report.adapter);
@@ -212,7 +226,7 @@ fn take_in(
     if is_done && !was_done && someone_waits(resource) {
         pulse(resource, PulseReason::Progress, now);
     }
-    fold_conditions(rules, resource, now);
+    fold_within(rules, resource, now, budget);
 }
 
 fn show(standing: &mut AdapterStanding, report: &AdapterReport, seen: MicroTimestamp) {

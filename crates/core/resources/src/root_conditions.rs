@@ -8,9 +8,10 @@
 //!
 //! Invariants: the generation of Available never goes down; folding twice changes nothing, times included.
 
+use muster_expr::cel::Budget;
 use muster_types::adapter_report::{AVAILABLE, find_reported};
 use muster_types::condition::{Condition, ConditionStatus, find_condition};
-use muster_types::managed_resource::{FORCE_DELETED, READY};
+use muster_types::managed_resource::{EVALUATED, FORCE_DELETED, READY};
 use muster_types::{AdapterStanding, ManagedResource, Timestamp};
 
 use crate::type_rules::TypeRules;
@@ -20,13 +21,23 @@ const MOST_NAMES: usize = 8;
 
 /// Brings the conditions and the observed generation of a resource up to its reports and its generation.
 pub fn fold_conditions(rules: &TypeRules, resource: &mut ManagedResource, now: Timestamp) {
+    fold_within(rules, resource, now, &Budget::of_object());
+}
+
+/// The same; what the expressions of its type cost is taken from a budget.
+pub(crate) fn fold_within(
+    rules: &TypeRules,
+    resource: &mut ManagedResource,
+    now: Timestamp,
+    budget: &Budget,
+) {
     let generation = resource.metadata.generation;
     let available = fold_available(rules, resource, now);
     let ready = fold_ready(rules, resource, &available, now);
-    let further = rules.ruled_conditions(resource, available.is_true(), ready.is_true(), now);
+    let further = rules.ruled_conditions(resource, available.is_true(), ready.is_true(), now, budget);
     let status = &mut resource.status;
-    let force = find_condition(&status.conditions, FORCE_DELETED).cloned();
-    let folded = [available, ready].into_iter().chain(force).chain(further);
+    let kept = [FORCE_DELETED, EVALUATED].map(|kept| find_condition(&status.conditions, kept).cloned());
+    let folded = [available, ready].into_iter().chain(kept.into_iter().flatten()).chain(further);
     let folded: Vec<_> = folded.map(|condition| keep_time(&status.conditions, condition)).collect();
     status.conditions = folded;
     status.observed_generation = Some(generation);

@@ -5,6 +5,7 @@
 //! adapters stay silent is not pulsed without end. Adapters whose task goes on are not waited for: its end reports. While an
 //! adapter keeps failing, the interval doubles with each failure, up to that of a Ready resource.
 
+use muster_expr::cel::Budget;
 use muster_types::managed_resource::PulseReason;
 use muster_types::{AdapterStanding, Duration, ManagedResource, Millis, Timestamp};
 
@@ -22,7 +23,7 @@ pub enum Look {
 }
 
 /// Whether a resource is looked at now, or when to ask again.
-pub fn decide_pulse(rules: &TypeRules, resource: &ManagedResource, now: Millis) -> Look {
+pub fn decide_pulse(rules: &TypeRules, resource: &ManagedResource, now: Millis, budget: &Budget) -> Look {
     let status = &resource.status;
     let Some(pulse) = &status.pulse else { return Look::Now(PulseReason::Created) };
     if pulse.generation != resource.metadata.generation {
@@ -35,7 +36,7 @@ pub fn decide_pulse(rules: &TypeRules, resource: &ManagedResource, now: Millis) 
     if now < due {
         return Look::At(due);
     }
-    match rules.pulses_now(resource, oldest, now.to_timestamp()) {
+    match rules.pulses_now(resource, oldest, now.to_timestamp(), budget) {
         Ok(false) => Look::At(just_after(now.to_timestamp(), interval)),
         // A rule without a value must not stop a resource from being looked at.
         Ok(true) | Err(_) => Look::Now(PulseReason::Stale),

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use muster_expr::cel::{CelError, Program, Scope, Type, Value};
+use muster_expr::cel::{Budget, CelError, Program, Scope, Type, Value};
 use muster_types::adapter_report::AVAILABLE;
 use muster_types::condition::{Condition, ConditionStatus};
-use muster_types::managed_resource::{FORCE_DELETED, READY};
+use muster_types::managed_resource::{EVALUATED, FORCE_DELETED, READY};
 use muster_types::resource_type::{ConditionRule, ResourceTypeSpec};
 use muster_types::{ManagedResource, Timestamp};
 use serde_json::{Value as Json, json};
@@ -15,7 +15,7 @@ use crate::report_check::refuse_condition_type;
 use crate::root_conditions::is_decided;
 
 /// Conditions that no rule can say.
-const BUILT_IN: [&str; 3] = [AVAILABLE, READY, FORCE_DELETED];
+const BUILT_IN: [&str; 4] = [AVAILABLE, READY, FORCE_DELETED, EVALUATED];
 /// The reason of a condition whose rule gives none.
 const BY_RULE: &str = "ByRule";
 /// The reason of a condition whose rule has no value.
@@ -121,12 +121,13 @@ impl TypeRules {
         available: bool,
         ready: bool,
         now: Timestamp,
+        budget: &Budget,
     ) -> Vec<Condition> {
         if self.conditions.is_empty() {
             return Vec::new();
         }
         let document = document_of(resource);
-        let scope = scope_of(&document, resource, available, ready);
+        let scope = scope_of(&document, resource, available, ready).within(budget);
         let generation = resource.metadata.generation;
         let say = |rule: &CompiledCondition| {
             let applies = rule.when.as_ref().map_or(Ok(true), |when| when.holds(&scope));
@@ -154,12 +155,14 @@ impl TypeRules {
         resource: &ManagedResource,
         oldest: Timestamp,
         now: Timestamp,
+        budget: &Budget,
     ) -> Result<bool, CelError> {
         let Some(when) = &self.when else { return Ok(true) };
         let document = document_of(resource);
         let micros = |instant: Timestamp| instant.as_second().saturating_mul(1_000_000);
         let (available, ready) = (resource.status.is_available(), resource.status.is_ready());
         let scope = scope_of(&document, resource, available, ready)
+            .within(budget)
             .with("age", Value::Duration(micros(now).saturating_sub(micros(oldest))))
             .with("now", Value::Timestamp(micros(now)));
         when.holds(&scope)
@@ -231,9 +234,7 @@ impl StatusRule {
     /// What it says now.
     pub(crate) fn say(&self, scope: &Scope<'_>) -> Result<Said, CelError> {
         let text = |program: &Option<Program>, default: &str, most: usize| match program {
-            Some(program) => {
-                program.evaluate(scope).map(|value| value.to_text().chars().take(most).collect())
-            }
+            Some(program) => program.evaluate_to_text(scope).map(|text| text.chars().take(most).collect()),
             None => Ok(default.to_owned()),
         };
         Ok(Said {
@@ -248,11 +249,14 @@ fn status_of(program: &Program, scope: &Scope<'_>) -> Result<ConditionStatus, Ce
     match program.evaluate(scope)? {
         Value::Bool(true) => Ok(ConditionStatus::True),
         Value::Bool(false) => Ok(ConditionStatus::False),
-        other => other.to_text().parse().map_err(|_| CelError {
-            line: 1,
-            column: 1,
-            message: format!("gives {}, not true, false, 'True', 'False' or 'Unknown'", other.to_text()),
-        }),
+        other => {
+            let word = if let Value::Text(text) = &other { &**text } else { other.type_name() };
+            word.parse().map_err(|_| {
+                let word: String = word.chars().take(LONGEST_REASON).collect();
+                let message = format!("gives {word}, not true, false, 'True', 'False' or 'Unknown'");
+                CelError { line: 1, column: 1, message }
+            })
+        }
     }
 }
 

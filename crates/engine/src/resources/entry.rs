@@ -6,6 +6,11 @@ use std::sync::Arc;
 use muster_ports::clock::Millis;
 use muster_ports::store::{Key, ResourceName, Revision};
 
+/// How long a resource whose expressions cost too much is left alone at first.
+const FIRST_PAUSE: i64 = 10_000;
+/// For how long at most.
+const LONGEST_PAUSE: i64 = 600_000;
+
 /// Where a managed resource is: the plural of its type, and `namespace/name`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
@@ -46,4 +51,26 @@ pub struct Entry {
     pub seen: Revision,
     /// Uids of what it belongs to.
     pub owners: Vec<String>,
+    /// Its expressions cost too much: it is not looked at before its time, whatever changes.
+    pub set_aside: Option<SetAside>,
+    /// It is being deleted.
+    pub deleting: bool,
+}
+
+/// A resource whose expressions cost too much is left alone for a while.
+#[derive(Debug, Clone, Copy)]
+pub struct SetAside {
+    /// Until when.
+    pub until: Millis,
+    /// How often in a row.
+    pub times: u32,
+}
+
+impl SetAside {
+    /// For the first time, or once more: each time for twice as long.
+    pub fn again(before: Option<Self>, now: Millis) -> Self {
+        let times = before.map_or(0, |before| before.times).saturating_add(1);
+        let pause = FIRST_PAUSE.saturating_mul(1 << (times - 1).min(16)).min(LONGEST_PAUSE);
+        Self { until: Millis(now.0.saturating_add(pause)), times }
+    }
 }

@@ -28,6 +28,8 @@ struct HeadMetadata {
     labels: StringMap,
     #[serde(default)]
     owner_references: Vec<Owner>,
+    #[serde(default)]
+    deletion_timestamp: Option<serde::de::IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -140,7 +142,11 @@ impl Resources {
         };
         let plural: Arc<str> = plural.into();
         for stored in snapshot.range(None, None).filter(meant) {
-            self.mark(&Place { plural: plural.clone(), path: stored.path.clone() });
+            let place = Place { plural: plural.clone(), path: stored.path.clone() };
+            if let Some(entry) = self.entries.get_mut(&place) {
+                entry.set_aside = None;
+            }
+            self.mark(&place);
         }
     }
 
@@ -190,6 +196,9 @@ impl Resources {
         entry.uid = metadata.uid;
         entry.owners = owners;
         entry.seen = stored.revision;
+        if metadata.deletion_timestamp.is_some() && !entry.deleting {
+            (entry.deleting, entry.set_aside) = (true, None);
+        }
         self.mark(&place);
     }
 

@@ -32,6 +32,10 @@ pub struct Looked {
     pub calls: Vec<Call>,
     /// When to look again even if nothing happens.
     pub wake_at: Option<Millis>,
+    /// Its expressions were stopped because of what they cost.
+    pub too_costly: bool,
+    /// Steps that its expressions took.
+    pub steps: u64,
 }
 
 impl Resources {
@@ -96,6 +100,8 @@ impl Resources {
             taken,
             calls: plan.calls,
             wake_at: plan.wake_at,
+            too_costly: plan.too_costly,
+            steps: plan.steps,
         })
     }
 

@@ -1,11 +1,11 @@
-//! The value of an expression. Every step is counted; reading text or copying elements counts by its length.
+//! The value of an expression. What it costs is counted: see [`super::meter`].
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
 
+use super::meter::{Budget, ENTRY_BYTES, Meter, VALUE_BYTES};
 use super::syntax::{Kind, Literal, Loop, LoopKind, Node};
 use super::value::Value;
 use super::{Mistake, functions, operators};
@@ -14,6 +14,7 @@ use super::{Mistake, functions, operators};
 #[derive(Debug, Clone, Default)]
 pub struct Scope<'a> {
     names: Vec<(&'a str, Value<'a>)>,
+    budget: Option<&'a Budget>,
 }
 
 impl<'a> Scope<'a> {
@@ -30,40 +31,26 @@ impl<'a> Scope<'a> {
         self.with(name, Value::of_json(json))
     }
 
+    /// What expressions over these names cost is taken from this. Without it, each has a budget of its own.
+    #[must_use]
+    pub const fn within(mut self, budget: &'a Budget) -> Self {
+        self.budget = Some(budget);
+        self
+    }
+
+    /// What is shared by the expressions over these names, if anything is.
+    pub(super) const fn budget(&self) -> Option<&'a Budget> {
+        self.budget
+    }
+
     fn get(&self, name: &str) -> Option<&Value<'a>> {
         self.names.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 }
 
-/// The value of a tree, and the steps it took.
-pub fn evaluate<'a>(root: &Node, scope: &Scope<'a>, limit: u64) -> Result<(Value<'a>, u64), Mistake> {
-    let meter = Meter { left: Cell::new(limit), limit };
-    let evaluation = Evaluation { scope, meter: &meter };
-    let value = evaluation.node(root, None)?;
-    Ok((value, limit - meter.left.get()))
-}
-
-/// Counts steps.
-pub struct Meter {
-    left: Cell<u64>,
-    limit: u64,
-}
-
-impl Meter {
-    /// Takes steps, or says that there are none left.
-    pub fn take(&self, at: usize, steps: usize) -> Result<(), Mistake> {
-        let left = self.left.get().checked_sub(steps as u64).ok_or_else(|| {
-            let message = format!("takes more than {} steps; look at less, or make it simpler", self.limit);
-            Mistake::new(at, message)
-        })?;
-        self.left.set(left);
-        Ok(())
-    }
-
-    /// Takes the steps of reading so many bytes.
-    pub fn read(&self, at: usize, bytes: usize) -> Result<(), Mistake> {
-        self.take(at, bytes / 16)
-    }
+/// The value of a tree.
+pub(super) fn evaluate<'a>(root: &Node, scope: &Scope<'a>, meter: &Meter<'_>) -> Outcome<'a> {
+    Evaluation { scope, meter }.node(root, None)
 }
 
 /// An element that a macro looks at, and those around it.
@@ -75,7 +62,7 @@ struct Element<'f, 'a> {
 
 struct Evaluation<'s, 'a> {
     scope: &'s Scope<'a>,
-    meter: &'s Meter,
+    meter: &'s Meter<'s>,
 }
 
 type Outcome<'a> = Result<Value<'a>, Mistake>;
@@ -85,17 +72,20 @@ impl<'a> Evaluation<'_, 'a> {
         self.meter.take(node.at, 1)?;
         let at = node.at;
         match &node.kind {
-            Kind::Literal(literal) => self.literal(at, literal),
+            Kind::Literal(literal) => Ok(value_of(literal)),
             Kind::Name(name) => self.name(at, name, element),
             Kind::List(elements) => {
+                self.meter.make(at, elements.len() * VALUE_BYTES)?;
                 let elements: Result<Vec<_>, _> = elements.iter().map(|it| self.node(it, element)).collect();
                 Ok(Value::List(Arc::new(elements?)))
             }
             Kind::Map(entries) => {
                 let mut map = BTreeMap::new();
                 for (key, value) in entries {
-                    let key = operators::text_of(key.at, &self.node(key, element)?)?;
-                    map.insert(key, self.node(value, element)?);
+                    let name = self.node(key, element)?;
+                    let name = operators::text_of(key.at, &name)?;
+                    self.meter.make(at, ENTRY_BYTES + name.len())?;
+                    map.insert(name.into(), self.node(value, element)?);
                 }
                 Ok(Value::Map(Arc::new(map)))
             }
@@ -110,7 +100,7 @@ impl<'a> Evaluation<'_, 'a> {
                 Ok(Value::Bool(operators::field(at, &of, field)?.is_some()))
             }
             Kind::Index(of, index) => {
-                operators::index(at, &self.node(of, element)?, &self.node(index, element)?)
+                operators::index(self.meter, at, &self.node(of, element)?, &self.node(index, element)?)
             }
             Kind::Not(of) => Ok(Value::Bool(!operators::bool_of(of.at, &self.node(of, element)?)?)),
             Kind::Negate(of) => operators::negate(at, &self.node(of, element)?),
@@ -133,19 +123,6 @@ impl<'a> Evaluation<'_, 'a> {
         }
     }
 
-    fn literal(&self, at: usize, literal: &Literal) -> Outcome<'a> {
-        Ok(match literal {
-            Literal::Null => Value::Null,
-            Literal::Bool(value) => Value::Bool(*value),
-            Literal::Int(value) => Value::Int(*value),
-            Literal::Double(value) => Value::Double(*value),
-            Literal::Text(text) => {
-                self.meter.read(at, text.len())?;
-                Value::text(text.clone())
-            }
-        })
-    }
-
     fn name(&self, at: usize, name: &str, element: Option<&Element<'_, 'a>>) -> Outcome<'a> {
         let mut inner = element;
         while let Some(element) = inner {
@@ -165,6 +142,7 @@ impl<'a> Evaluation<'_, 'a> {
             match self.node(part, element).and_then(|value| operators::bool_of(part.at, &value)) {
                 Ok(value) if value == decides => return Ok(Value::Bool(decides)),
                 Ok(_) => {}
+                Err(mistake) if self.meter.is_exceeded() => return Err(mistake),
                 Err(mistake) => failed = failed.or(Some(mistake)),
             }
         }
@@ -173,8 +151,7 @@ impl<'a> Evaluation<'_, 'a> {
 
     fn each(&self, it: &Loop, outer: Option<&Element<'_, 'a>>) -> Outcome<'a> {
         let over = self.node(&it.over, outer)?;
-        let elements = operators::elements(it.over.at, &over)?;
-        self.meter.take(it.over.at, elements.len())?;
+        let elements = operators::elements(self.meter, it.over.at, &over)?;
         let (mut count, mut made, mut failed) = (0_usize, Vec::new(), None);
         for value in elements {
             let kept = value.clone();
@@ -198,16 +175,22 @@ impl<'a> Evaluation<'_, 'a> {
                 Ok(true) => {
                     count += 1;
                     match it.what {
-                        LoopKind::Filter => made.push(kept),
+                        LoopKind::Filter => {
+                            self.meter.make(it.over.at, VALUE_BYTES)?;
+                            made.push(kept);
+                        }
                         LoopKind::Map => {
                             if let Some(body) = &it.body {
+                                self.meter.make(it.over.at, VALUE_BYTES)?;
                                 made.push(self.node(body, Some(&element))?);
                             }
                         }
                         LoopKind::All | LoopKind::Exists | LoopKind::ExistsOne => {}
                     }
                 }
-                Err(mistake) if matches!(it.what, LoopKind::All | LoopKind::Exists) => {
+                Err(mistake)
+                    if matches!(it.what, LoopKind::All | LoopKind::Exists) && !self.meter.is_exceeded() =>
+                {
                     failed = failed.or(Some(mistake));
                 }
                 Err(mistake) => return Err(mistake),
@@ -220,5 +203,15 @@ impl<'a> Evaluation<'_, 'a> {
             (LoopKind::ExistsOne, None) => Ok(Value::Bool(count == 1)),
             (LoopKind::Map | LoopKind::Filter, None) => Ok(Value::List(Arc::new(made))),
         }
+    }
+}
+
+fn value_of<'a>(literal: &Literal) -> Value<'a> {
+    match literal {
+        Literal::Null => Value::Null,
+        Literal::Bool(value) => Value::Bool(*value),
+        Literal::Int(value) => Value::Int(*value),
+        Literal::Double(value) => Value::Double(*value),
+        Literal::Text(text) => Value::text(Arc::clone(text)),
     }
 }

@@ -15,8 +15,8 @@ use regex::RegexBuilder;
 
 use super::Mistake;
 use super::check::Type;
-use super::evaluate::Meter;
-use super::operators::{elements, text_of, too_large};
+use super::meter::{Meter, VALUE_BYTES};
+use super::operators::{count, elements, text_of, too_large};
 use super::syntax::Call;
 use super::value::Value;
 
@@ -80,88 +80,94 @@ pub(super) fn names(is_method: bool) -> Vec<&'static str> {
 
 /// The value of a call.
 pub(super) fn call<'a>(
-    meter: &Meter,
+    meter: &Meter<'_>,
     at: usize,
     call: &Call,
     arguments: &[Value<'a>],
 ) -> Result<Value<'a>, Mistake> {
-    let text = |place: usize| -> Result<String, Mistake> {
+    let text = |place: usize| -> Result<&str, Mistake> {
         let text = text_of(at, arguments.get(place).unwrap_or(&Value::Null))?;
         meter.read(at, text.len())?;
         Ok(text)
     };
+    let made = |text: &str| -> Result<Value<'a>, Mistake> {
+        meter.make(at, text.len())?;
+        Ok(Value::text(text))
+    };
     let first = arguments.first().unwrap_or(&Value::Null);
     Ok(match call.name.as_str() {
-        "size" => Value::Int(i64::try_from(size(at, first)?).unwrap_or(i64::MAX)),
-        "contains" => Value::Bool(text(0)?.contains(text(1)?.as_str())),
-        "startsWith" => Value::Bool(text(0)?.starts_with(text(1)?.as_str())),
-        "endsWith" => Value::Bool(text(0)?.ends_with(text(1)?.as_str())),
-        "matches" => Value::Bool(matches(meter, at, call, &text(0)?, &text(1)?)?),
-        "lowerAscii" => Value::text(text(0)?.to_ascii_lowercase()),
-        "upperAscii" => Value::text(text(0)?.to_ascii_uppercase()),
-        "trim" => Value::text(text(0)?.trim().to_owned()),
-        "replace" => replace(meter, at, &text(0)?, &text(1)?, &text(2)?)?,
-        "split" => {
-            let (whole, between) = (text(0)?, text(1)?);
-            let parts: Vec<_> = if between.is_empty() {
-                whole.chars().map(|character| Value::text(character.to_string())).collect()
-            } else {
-                whole.split(between.as_str()).map(|part| Value::text(part.to_owned())).collect()
-            };
-            meter.take(at, parts.len())?;
-            Value::List(Arc::new(parts))
-        }
-        "join" => {
-            let between = if arguments.len() > 1 { text(1)? } else { String::new() };
-            let parts: Result<Vec<_>, _> =
-                elements(at, first)?.iter().map(|part| text_of(at, part)).collect();
-            let joined = parts?.join(&between);
-            meter.read(at, joined.len())?;
-            Value::text(joined)
-        }
-        "string" => {
-            let text = first.to_text();
-            meter.read(at, text.len())?;
-            Value::text(text)
-        }
-        "int" | "uint" => Value::Int(int(at, first)?),
-        "double" => Value::Double(double(at, first)?),
+        "size" => Value::Int(i64::try_from(size(meter, at, first)?).unwrap_or(i64::MAX)),
+        "contains" => Value::Bool(text(0)?.contains(text(1)?)),
+        "startsWith" => Value::Bool(text(0)?.starts_with(text(1)?)),
+        "endsWith" => Value::Bool(text(0)?.ends_with(text(1)?)),
+        "matches" => Value::Bool(matches(meter, at, call, text(0)?, text(1)?)?),
+        "lowerAscii" => made(&text(0)?.to_ascii_lowercase())?,
+        "upperAscii" => made(&text(0)?.to_ascii_uppercase())?,
+        "trim" => made(text(0)?.trim())?,
+        "replace" => replace(meter, at, text(0)?, text(1)?, text(2)?)?,
+        "split" => split(meter, at, text(0)?, text(1)?)?,
+        "join" => join(meter, at, first, if arguments.len() > 1 { text(1)? } else { "" })?,
+        "string" => match first {
+            Value::Text(_) => first.clone(),
+            other => Value::text(other.to_text(meter, at)?),
+        },
+        "int" | "uint" => Value::Int(int(meter, at, first)?),
+        "double" => Value::Double(double(meter, at, first)?),
         "bool" => match first {
             Value::Bool(value) => Value::Bool(*value),
             Value::Text(text) if matches!(&**text, "true" | "True" | "1") => Value::Bool(true),
             Value::Text(text) if matches!(&**text, "false" | "False" | "0") => Value::Bool(false),
             other => return Err(cannot_be(at, other, "bool")),
         },
-        "timestamp" => timestamp(at, first)?,
-        "duration" => duration(at, first)?,
+        "timestamp" => timestamp(meter, at, first)?,
+        "duration" => duration(meter, at, first)?,
         // `dyn`, and nothing else gets through the check.
         _ => first.clone(),
     })
 }
 
-fn size(at: usize, value: &Value<'_>) -> Result<usize, Mistake> {
-    match value {
-        Value::Text(text) => Ok(text.chars().count()),
-        other => elements(at, other).map(|elements| elements.len()),
-    }
+fn size(meter: &Meter<'_>, at: usize, value: &Value<'_>) -> Result<usize, Mistake> {
+    let Value::Text(text) = value else { return count(at, value) };
+    meter.read(at, text.len())?;
+    Ok(text.chars().count())
 }
 
-fn matches(meter: &Meter, at: usize, call: &Call, text: &str, pattern: &str) -> Result<bool, Mistake> {
+fn matches(meter: &Meter<'_>, at: usize, call: &Call, text: &str, pattern: &str) -> Result<bool, Mistake> {
     // Linear in the text, with the size of the pattern as its factor.
     meter.take(at, text.len().saturating_mul(pattern.len() / 16 + 1) / 16)?;
     if let Some(pattern) = &call.pattern {
         return Ok(pattern.is_match(text));
     }
-    meter.take(at, 1000 + pattern.len())?;
-    let built = RegexBuilder::new(pattern).size_limit(PATTERN_SIZE).build();
+    // Building one is much more work than using it.
+    meter.make(at, PATTERN_SIZE)?;
+    let built = RegexBuilder::new(pattern).size_limit(PATTERN_SIZE).dfa_size_limit(PATTERN_SIZE).build();
     let built = built.map_err(|error| Mistake::new(at, format!("the pattern cannot be read: {error}")))?;
     Ok(built.is_match(text))
 }
 
-fn replace<'a>(meter: &Meter, at: usize, text: &str, what: &str, by: &str) -> Result<Value<'a>, Mistake> {
+fn replace<'a>(meter: &Meter<'_>, at: usize, text: &str, what: &str, by: &str) -> Result<Value<'a>, Mistake> {
     let places = text.matches(what).count();
-    meter.read(at, places.saturating_mul(by.len()))?;
+    meter.make(at, text.len().saturating_add(places.saturating_mul(by.len())))?;
     Ok(Value::text(text.replace(what, by)))
+}
+
+fn split<'a>(meter: &Meter<'_>, at: usize, whole: &str, between: &str) -> Result<Value<'a>, Mistake> {
+    let places = whole.matches(between).count();
+    meter.make(at, whole.len() + places.saturating_add(1).saturating_mul(2 * VALUE_BYTES))?;
+    let parts: Vec<_> = if between.is_empty() {
+        whole.chars().map(|character| Value::text(character.encode_utf8(&mut [0; 4]).to_owned())).collect()
+    } else {
+        whole.split(between).map(Value::text).collect()
+    };
+    Ok(Value::List(Arc::new(parts)))
+}
+
+fn join<'a>(meter: &Meter<'_>, at: usize, list: &Value<'_>, between: &str) -> Result<Value<'a>, Mistake> {
+    let parts = elements(meter, at, list)?;
+    let parts = parts.iter().map(|part| text_of(at, part)).collect::<Result<Vec<_>, _>>()?;
+    let bytes = parts.iter().map(|part| part.len() + between.len()).fold(0, usize::saturating_add);
+    meter.make(at, bytes)?;
+    Ok(Value::text(parts.join(between)))
 }
 
 fn cannot_be(at: usize, value: &Value<'_>, what: &str) -> Mistake {
@@ -169,35 +175,42 @@ fn cannot_be(at: usize, value: &Value<'_>, what: &str) -> Mistake {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "checked to be in range")]
-fn int(at: usize, value: &Value<'_>) -> Result<i64, Mistake> {
+fn int(meter: &Meter<'_>, at: usize, value: &Value<'_>) -> Result<i64, Mistake> {
     const LIMIT: f64 = 9.2e18;
     match value {
         Value::Int(value) => Ok(*value),
         Value::Double(value) if value.abs() < LIMIT => Ok(*value as i64),
         Value::Double(_) => Err(too_large(at)),
-        Value::Text(text) => text.parse().map_err(|_| cannot_be(at, value, "int")),
+        Value::Text(text) => {
+            meter.read(at, text.len())?;
+            text.parse().map_err(|_| cannot_be(at, value, "int"))
+        }
         Value::Timestamp(micros) => Ok(micros.div_euclid(1_000_000)),
         other => Err(cannot_be(at, other, "int")),
     }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a double is as exact as it is")]
-fn double(at: usize, value: &Value<'_>) -> Result<f64, Mistake> {
+fn double(meter: &Meter<'_>, at: usize, value: &Value<'_>) -> Result<f64, Mistake> {
     match value {
         Value::Int(value) => Ok(*value as f64),
         Value::Double(value) => Ok(*value),
-        Value::Text(text) => text.parse().map_err(|_| cannot_be(at, value, "double")),
+        Value::Text(text) => {
+            meter.read(at, text.len())?;
+            text.parse().map_err(|_| cannot_be(at, value, "double"))
+        }
         other => Err(cannot_be(at, other, "double")),
     }
 }
 
-fn timestamp<'a>(at: usize, value: &Value<'a>) -> Result<Value<'a>, Mistake> {
+fn timestamp<'a>(meter: &Meter<'_>, at: usize, value: &Value<'a>) -> Result<Value<'a>, Mistake> {
     match value {
         Value::Timestamp(_) => Ok(value.clone()),
         Value::Int(second) => {
             second.checked_mul(1_000_000).map(Value::Timestamp).ok_or_else(|| too_large(at))
         }
         Value::Text(text) => {
+            meter.read(at, text.len())?;
             let instant: jiff::Timestamp = text.parse().map_err(|_| cannot_be(at, value, "timestamp"))?;
             Ok(Value::Timestamp(instant.as_microsecond()))
         }
@@ -205,11 +218,12 @@ fn timestamp<'a>(at: usize, value: &Value<'a>) -> Result<Value<'a>, Mistake> {
     }
 }
 
-fn duration<'a>(at: usize, value: &Value<'a>) -> Result<Value<'a>, Mistake> {
+fn duration<'a>(meter: &Meter<'_>, at: usize, value: &Value<'a>) -> Result<Value<'a>, Mistake> {
     match value {
         Value::Duration(_) => Ok(value.clone()),
         Value::Int(second) => second.checked_mul(1_000_000).map(Value::Duration).ok_or_else(|| too_large(at)),
         Value::Text(text) => {
+            meter.read(at, text.len())?;
             let length: jiff::SignedDuration = text.parse().map_err(|_| cannot_be(at, value, "duration"))?;
             let micros = i64::try_from(length.as_micros()).map_err(|_| too_large(at))?;
             Ok(Value::Duration(micros))

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use super::Mistake;
-use super::evaluate::Meter;
+use super::meter::{Meter, VALUE_BYTES};
 use super::syntax::Operator;
-use super::value::Value;
+use super::value::{Text, Value};
 
 /// A field of a map; `None` if there is none of that name.
 pub fn field<'a>(at: usize, of: &Value<'a>, name: &str) -> Result<Option<Value<'a>>, Mistake> {
@@ -20,10 +20,11 @@ pub fn field<'a>(at: usize, of: &Value<'a>, name: &str) -> Result<Option<Value<'
 }
 
 /// An element of a list or a map.
-pub fn index<'a>(at: usize, of: &Value<'a>, by: &Value<'a>) -> Result<Value<'a>, Mistake> {
+pub fn index<'a>(meter: &Meter<'_>, at: usize, of: &Value<'a>, by: &Value<'a>) -> Result<Value<'a>, Mistake> {
     if let Value::Text(name) = by {
+        meter.read(at, name.len())?;
         return field(at, of, name)?
-            .ok_or_else(|| Mistake::new(at, format!("there is no key {name:?}; ask with in first")));
+            .ok_or_else(|| Mistake::new(at, format!("there is no key {:?}; ask with in first", &**name)));
     }
     let place = match by {
         Value::Int(place) => usize::try_from(*place).ok(),
@@ -44,17 +45,29 @@ pub fn index<'a>(at: usize, of: &Value<'a>, by: &Value<'a>) -> Result<Value<'a>,
     found.ok_or_else(|| Mistake::new(at, "there is no element at this place; ask with size() first"))
 }
 
-/// The elements of a list, or the keys of a map.
-pub fn elements<'a>(at: usize, of: &Value<'a>) -> Result<Vec<Value<'a>>, Mistake> {
+/// How many elements or entries there are.
+pub fn count(at: usize, of: &Value<'_>) -> Result<usize, Mistake> {
     match of {
-        Value::List(elements) => Ok(elements.to_vec()),
-        Value::Document(Json::Array(elements)) => Ok(elements.iter().map(Value::of_json).collect()),
-        Value::Map(entries) => Ok(entries.keys().map(|key| Value::text(key.clone())).collect()),
-        Value::Document(Json::Object(entries)) => {
-            Ok(entries.keys().map(|key| Value::text(key.as_str())).collect())
-        }
+        Value::List(elements) => Ok(elements.len()),
+        Value::Map(entries) => Ok(entries.len()),
+        Value::Document(Json::Array(elements)) => Ok(elements.len()),
+        Value::Document(Json::Object(entries)) => Ok(entries.len()),
         other => Err(Mistake::new(at, format!("{} has no elements", other.type_name()))),
     }
+}
+
+/// The elements of a list, or the keys of a map. A step is taken for each.
+pub fn elements<'a>(meter: &Meter<'_>, at: usize, of: &Value<'a>) -> Result<Vec<Value<'a>>, Mistake> {
+    meter.take(at, count(at, of)?)?;
+    Ok(match of {
+        Value::List(elements) => elements.to_vec(),
+        Value::Document(Json::Array(elements)) => elements.iter().map(Value::of_json).collect(),
+        Value::Map(entries) => entries.keys().map(|key| Value::text(Arc::clone(key))).collect(),
+        Value::Document(Json::Object(entries)) => {
+            entries.keys().map(|key| Value::Text(Text::Of(key))).collect()
+        }
+        _ => Vec::new(),
+    })
 }
 
 /// True or false.
@@ -66,9 +79,9 @@ pub fn bool_of(at: usize, value: &Value<'_>) -> Result<bool, Mistake> {
 }
 
 /// A text.
-pub fn text_of(at: usize, value: &Value<'_>) -> Result<String, Mistake> {
+pub fn text_of<'v>(at: usize, value: &'v Value<'_>) -> Result<&'v str, Mistake> {
     match value {
-        Value::Text(text) => Ok(text.clone().into_owned()),
+        Value::Text(text) => Ok(text),
         other => Err(Mistake::new(at, format!("is {}, where string is needed", other.type_name()))),
     }
 }
@@ -85,14 +98,14 @@ pub fn negate<'a>(at: usize, value: &Value<'a>) -> Result<Value<'a>, Mistake> {
 
 /// `a + b` and its like.
 pub fn binary<'a>(
-    meter: &Meter,
+    meter: &Meter<'_>,
     at: usize,
     operator: Operator,
     left: &Value<'a>,
     right: &Value<'a>,
 ) -> Result<Value<'a>, Mistake> {
     let order = |wanted: fn(Ordering) -> bool| {
-        compare(left, right)
+        compare(meter, at, left, right)?
             .map(|order| Value::Bool(wanted(order)))
             .ok_or_else(|| no_meaning(at, operator, left, right))
     };
@@ -112,37 +125,33 @@ pub fn binary<'a>(
 }
 
 /// Whether two values are the same. Values of different sorts are not; a whole number may equal one with a fraction.
-pub fn equal(meter: &Meter, at: usize, left: &Value<'_>, right: &Value<'_>) -> Result<bool, Mistake> {
+pub fn equal(meter: &Meter<'_>, at: usize, left: &Value<'_>, right: &Value<'_>) -> Result<bool, Mistake> {
     meter.take(at, 1)?;
     match (left, right) {
         (Value::Null, Value::Null) => Ok(true),
         (Value::Bool(left), Value::Bool(right)) => Ok(left == right),
-        (Value::Text(left), Value::Text(right)) => {
-            meter.read(at, left.len().min(right.len()))?;
-            Ok(left == right)
-        }
         (
             Value::List(_) | Value::Document(_) | Value::Map(_),
             Value::List(_) | Value::Document(_) | Value::Map(_),
         ) => equal_parts(meter, at, left, right),
-        _ => Ok(compare(left, right).is_some_and(Ordering::is_eq)),
+        _ => Ok(compare(meter, at, left, right)?.is_some_and(Ordering::is_eq)),
     }
 }
 
-fn equal_parts(meter: &Meter, at: usize, left: &Value<'_>, right: &Value<'_>) -> Result<bool, Mistake> {
+fn equal_parts(meter: &Meter<'_>, at: usize, left: &Value<'_>, right: &Value<'_>) -> Result<bool, Mistake> {
     if left.type_name() != right.type_name() {
         return Ok(false);
     }
-    let (ours, theirs) = (elements(at, left)?, elements(at, right)?);
-    if ours.len() != theirs.len() {
+    if count(at, left)? != count(at, right)? {
         return Ok(false);
     }
+    let (ours, theirs) = (elements(meter, at, left)?, elements(meter, at, right)?);
     let is_map = left.type_name() == "map";
     for (our, their) in ours.iter().zip(&theirs) {
         if !equal(meter, at, our, their)? {
             return Ok(false);
         }
-        if is_map && !equal(meter, at, &index(at, left, our)?, &index(at, right, their)?)? {
+        if is_map && !equal(meter, at, &index(meter, at, left, our)?, &index(meter, at, right, their)?)? {
             return Ok(false);
         }
     }
@@ -150,15 +159,23 @@ fn equal_parts(meter: &Meter, at: usize, left: &Value<'_>, right: &Value<'_>) ->
 }
 
 /// The order of two values, if they have one.
-fn compare(left: &Value<'_>, right: &Value<'_>) -> Option<Ordering> {
-    match (left, right) {
+fn compare(
+    meter: &Meter<'_>,
+    at: usize,
+    left: &Value<'_>,
+    right: &Value<'_>,
+) -> Result<Option<Ordering>, Mistake> {
+    Ok(match (left, right) {
         (Value::Int(left), Value::Int(right))
         | (Value::Timestamp(left), Value::Timestamp(right))
         | (Value::Duration(left), Value::Duration(right)) => Some(left.cmp(right)),
-        (Value::Text(left), Value::Text(right)) => Some(left.cmp(right)),
+        (Value::Text(left), Value::Text(right)) => {
+            meter.read(at, left.len().min(right.len()))?;
+            Some((**left).cmp(&**right))
+        }
         (Value::Bool(left), Value::Bool(right)) => Some(left.cmp(right)),
-        _ => number(left)?.partial_cmp(&number(right)?),
-    }
+        _ => number(left).zip(number(right)).and_then(|(left, right)| left.partial_cmp(&right)),
+    })
 }
 
 #[expect(clippy::cast_precision_loss, reason = "comparing with a fraction is never more exact than that")]
@@ -170,11 +187,17 @@ fn number(value: &Value<'_>) -> Option<f64> {
     }
 }
 
-fn contains<'a>(meter: &Meter, at: usize, one: &Value<'a>, all: &Value<'a>) -> Result<Value<'a>, Mistake> {
+fn contains<'a>(
+    meter: &Meter<'_>,
+    at: usize,
+    one: &Value<'a>,
+    all: &Value<'a>,
+) -> Result<Value<'a>, Mistake> {
     if let (Value::Text(name), "map") = (one, all.type_name()) {
+        meter.read(at, name.len())?;
         return Ok(Value::Bool(field(at, all, name)?.is_some()));
     }
-    for element in elements(at, all)? {
+    for element in elements(meter, at, all)? {
         if equal(meter, at, one, &element)? {
             return Ok(Value::Bool(true));
         }
@@ -182,20 +205,20 @@ fn contains<'a>(meter: &Meter, at: usize, one: &Value<'a>, all: &Value<'a>) -> R
     Ok(Value::Bool(false))
 }
 
-fn add<'a>(meter: &Meter, at: usize, left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, Mistake> {
+fn add<'a>(meter: &Meter<'_>, at: usize, left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, Mistake> {
     match (left, right) {
         (Value::Text(left), Value::Text(right)) => {
-            meter.read(at, left.len() + right.len())?;
-            Ok(Value::text(format!("{left}{right}")))
+            meter.make(at, left.len() + right.len())?;
+            Ok(Value::text([&**left, &**right].concat()))
         }
         (Value::Timestamp(instant), Value::Duration(length))
         | (Value::Duration(length), Value::Timestamp(instant)) => {
             instant.checked_add(*length).map(Value::Timestamp).ok_or_else(|| too_large(at))
         }
         _ if left.type_name() == "list" && right.type_name() == "list" => {
-            let mut joined = elements(at, left)?;
-            joined.extend(elements(at, right)?);
-            meter.take(at, joined.len())?;
+            meter.make(at, (count(at, left)? + count(at, right)?) * VALUE_BYTES)?;
+            let mut joined = elements(meter, at, left)?;
+            joined.extend(elements(meter, at, right)?);
             Ok(Value::List(Arc::new(joined)))
         }
         _ => calculate(at, Operator::Add, left, right),

@@ -241,7 +241,7 @@ impl Parser {
         match token {
             Token::Int(value) => literal(Literal::Int(value)),
             Token::Double(value) => literal(Literal::Double(value)),
-            Token::Text(value) => literal(Literal::Text(value)),
+            Token::Text(value) => literal(Literal::Text(value.into())),
             Token::Name(name) => match name.as_str() {
                 "true" => literal(Literal::Bool(true)),
                 "false" => literal(Literal::Bool(false)),

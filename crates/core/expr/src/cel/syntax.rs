@@ -1,5 +1,7 @@
 //! Expressions as trees.
 
+use std::sync::Arc;
+
 use regex::Regex;
 
 /// One expression and where it starts.
@@ -60,7 +62,7 @@ pub enum Literal {
     /// `1.5`
     Double(f64),
     /// `'a'`
-    Text(String),
+    Text(Arc<str>),
 }
 
 /// Operators between two values.

@@ -68,16 +68,18 @@ impl Template {
     fn render_at(&self, scope: &Scope<'_>, path: &str) -> Result<Json, TemplateError> {
         match self {
             Self::Fixed(json) => Ok(json.clone()),
-            Self::Whole(program) => value_of(program, scope, path),
+            Self::Whole(program) => {
+                program.evaluate_to_json(scope).map_err(|error| TemplateError::of(path, &error))
+            }
             Self::Text(pieces) => {
                 let mut text = String::new();
                 for piece in pieces {
                     match piece {
                         Piece::Fixed(fixed) => text.push_str(fixed),
-                        Piece::Value(program) => match value_of(program, scope, path)? {
-                            Json::String(value) => text.push_str(&value),
-                            other => text.push_str(&other.to_string()),
-                        },
+                        Piece::Value(program) => {
+                            let value = program.evaluate_to_text(scope);
+                            text.push_str(&value.map_err(|error| TemplateError::of(path, &error))?);
+                        }
                     }
                 }
                 Ok(Json::String(text))
@@ -95,10 +97,6 @@ impl Template {
             }
         }
     }
-}
-
-fn value_of(program: &Program, scope: &Scope<'_>, path: &str) -> Result<Json, TemplateError> {
-    program.evaluate(scope).map(|value| value.to_json()).map_err(|error| TemplateError::of(path, &error))
 }
 
 fn compile(

@@ -1,5 +1,6 @@
 //! Adapters, step by step: create, reuse, recreate, report.
 
+use muster_types::condition::{ConditionStatus, find_condition};
 use serde_json::{Value as Json, json};
 
 use crate::stage::Stage;
@@ -326,4 +327,32 @@ fn a_manifest_is_in_progress_while_the_cluster_is_behind() {
          answer dns null     ->
          plan                -> Available=True@1 Ready=False THEN release"
     ));
+}
+
+#[test]
+fn expressions_that_cost_too_much_are_stopped_and_said() {
+    let nested = (1..6).map(|depth| {
+        let before = depth - 1;
+        json!({"name": format!("p{depth}"), "value": format!("params.p0.map(x, params.p{before})")})
+    });
+    let first = json!({"name": "p0", "value": format!("{:?}", (0..100).collect::<Vec<_>>())});
+    let params: Vec<_> = std::iter::once(first).chain(nested).collect();
+    let mut stage = Stage::new(&["dns"]).with_adapter("dns", json!({"params": params, "task": command()}));
+    stage.play(
+        "create -> Available=False@1 Ready=False
+         plan   -> pulse 1 Created, Available=False@1 Ready=False Evaluated=False",
+    );
+    let conditions = stage.resource.status.conditions.clone();
+    let evaluated = find_condition(&conditions, "Evaluated").expect("it is said");
+    assert_eq!((evaluated.status, evaluated.reason.as_str()), (ConditionStatus::False, "TooCostly"));
+    assert!(stage.says("dns").contains("Health=False(EvaluationFailed)"), "{}", stage.says("dns"));
+    let why = &stage.resource.status.standing("dns").unwrap().conditions[2].message;
+    assert!(why.contains("param p2 has no value") && why.contains("takes more than"), "{why}");
+    // Another adapter, and it is looked at again.
+    let mut stage = Stage { adapters: vec![], ..stage }.with_task_adapter("dns");
+    stage.play(
+        "edit -> Available=False@1 Ready=False Evaluated=False
+         plan -> pulse 2 Changed, make x-dns-1, Available=False@1 Ready=False",
+    );
+    assert_eq!(find_condition(&stage.resource.status.conditions, "Evaluated"), None);
 }
