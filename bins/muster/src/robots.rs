@@ -115,6 +115,7 @@ impl RobotPart {
             match own_broker(data, args, up, &topics, credentials.clone()).await {
                 Ok((broker, reach)) => {
                     let link = reach.link(topics.clone(), &args.robot_namespace);
+                    let link = Link { is_embedded: true, ..link };
                     (Some(OwnBroker { broker, reception: ears.reception(link, credentials) }), reach)
                 }
                 Err(error) if args.mqtt_listen.is_some() => return Err(error),
@@ -173,7 +174,7 @@ impl Reach {
     fn link(&self, topics: Topics, namespace: &str) -> Link {
         let Self { broker, login, trust, .. } = self;
         let (broker, login, trust) = (broker.clone(), login.clone(), trust.clone());
-        Link { broker, login, trust, topics, namespace: namespace.to_owned() }
+        Link { broker, login, trust, topics, namespace: namespace.to_owned(), is_embedded: false }
     }
 }
 

@@ -3,6 +3,7 @@
 //! It has two parts. The reception hears what robots say of themselves, on every server; the desk hears and says what is about
 //! attempts, on the server whose engine runs.
 
+mod departures;
 mod desk;
 mod joining;
 mod pulse;

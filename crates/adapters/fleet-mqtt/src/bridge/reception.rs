@@ -14,22 +14,26 @@ use muster_ports::telemetry::Telemetry;
 use muster_ports::telemetry::catalog::ROBOT_MESSAGES;
 use muster_types::robot_status::RobotStatus;
 use muster_types::{JsonText, Robot, name_rules};
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use super::departures::Departures;
 use super::joining::join;
 use super::pulse::Pulse;
 use super::pulses::Pulses;
 use super::{about, decode, encode};
-use crate::connection::{Connection, Event};
+use crate::connection::{Connection, Event, joining_client};
 use crate::credentials::{Claim, Credentials};
 use crate::link::{Link, Patience};
-use crate::messages::{ConnectionNews, Heartbeat, Register};
+use crate::messages::{ConnectionNews, Heartbeat, Register, Response};
 use crate::topics::Inbound;
 
 /// Between two looks at what was not written down.
 const TICK: Duration = Duration::from_millis(500);
 /// Cut connections that are written down without waiting for the next look.
 const AT_ONCE: usize = 50;
+/// Sessions of deleted robots that are ended at once.
+const ENDED_AT_ONCE: usize = 16;
 /// Tries to write one robot down, while others write it too.
 const TRIES: usize = 3;
 
@@ -55,6 +59,8 @@ pub struct Reception {
     patience: Patience,
     /// How many more robots may be written down before the next look.
     at_once: usize,
+    /// Sessions of deleted robots that may be ended now.
+    ends: Arc<Semaphore>,
     /// Writes that are over.
     settled: (UnboundedSender<Settled>, UnboundedReceiver<Settled>),
 }
@@ -86,6 +92,7 @@ impl Reception {
             pulses: Pulses::default(),
             patience: Patience::default(),
             at_once: AT_ONCE,
+            ends: Arc::new(Semaphore::new(ENDED_AT_ONCE)),
             settled: unbounded_channel(),
         }
     }
@@ -97,6 +104,7 @@ impl Reception {
 
     async fn listen(mut self) {
         let (connection, mut events) = self.link.open("", self.link.topics.reception_filters());
+        let mut departures = Departures::new(self.store.clone(), self.robots.clone(), &self.link.namespace);
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         loop {
@@ -106,6 +114,7 @@ impl Reception {
                     None => return,
                 },
                 Some(Settled { robot, written }) = self.settled.1.recv() => self.pulses.settle(&robot, written),
+                gone = departures.next() => gone.into_iter().for_each(|robot| self.end_sessions(robot)),
                 _ = tick.tick() => self.look(),
             }
         }
@@ -167,12 +176,33 @@ impl Reception {
             if let Err(error) = store.catch_up().await {
                 tracing::debug!(%error, "a robot that wants to join is held against what is known here");
             }
-            let answer = join(&store, &robots, &link.namespace, &credentials, &asked, now).await;
+            let mut answer = join(&store, &robots, &link.namespace, &credentials, &asked, now).await;
+            // What is said to a robot is heard by who has its id. On other brokers one that wants to join may have it already.
+            if answer.credential.is_some() && link.is_embedded && !link.end_session(&asked.robot_id).await {
+                let message = "a former session of this id could not be ended; try again".to_owned();
+                answer = Response { success: false, message, credential: None, ..answer };
+            }
             if !answer.success {
                 tracing::warn!(robot = asked.robot_id, why = answer.message, "a robot was not let in");
             }
             if name_rules::dns1123_label(&asked.robot_id).is_ok() {
                 connection.publish(&link.topics.response(&asked.robot_id), encode(&answer), None).await;
+            }
+        });
+    }
+
+    /// Ends what a deleted robot has at the broker: the session it works with, and the one it may have joined with.
+    fn end_sessions(&self, robot: String) {
+        let (link, ends) = (self.link.clone(), self.ends.clone());
+        tokio::spawn(async move {
+            let Ok(_turn) = ends.acquire().await else { return };
+            for client in [joining_client(&robot), robot] {
+                if !link.end_session(&client).await {
+                    tracing::warn!(
+                        client,
+                        "the session of a deleted robot could not be ended; delete its user at the broker"
+                    );
+                }
             }
         });
     }

@@ -10,7 +10,7 @@ use muster_fleet_mqtt::{
 };
 use muster_ports::clock::{Clock as _, SystemClock};
 use muster_ports::runtime::{Fact, Handle, Launch, LaunchContainer, Limits, Observation};
-use muster_ports::store::{History, Key, MemoryLog, ResourceName, Store};
+use muster_ports::store::{Batch, History, Key, MemoryLog, Precondition, ResourceName, Store, Write};
 use muster_ports::telemetry::Telemetry;
 use muster_types::Robot;
 use muster_types::robot_launch::RobotLaunch;
@@ -62,6 +62,7 @@ impl Yard {
             trust: None,
             topics: topics.clone(),
             namespace: "default".to_owned(),
+            is_embedded: true,
         };
         let settings = RobotSettings { root: dir.path().to_owned(), log_max_bytes: 1 << 20 };
         let clock = Arc::new(SystemClock);
@@ -115,6 +116,13 @@ impl Yard {
         serde_json::from_slice(self.store.get(&key)?.json()).ok()
     }
 
+    /// Deletes a robot, as a person does.
+    pub async fn delete(&self, id: &str) {
+        let key = Key::new(&ResourceName::new("robots.muster.dev"), "default", id);
+        let write = Write::Delete { key, expect: Precondition::Exists };
+        self.store.commit(Batch::of(write)).await.expect("a commit");
+    }
+
     pub async fn fact(&mut self) -> Observation {
         timeout(SOON, self.facts.recv()).await.expect("something is observed").expect("the bridge runs").what
     }
@@ -148,6 +156,19 @@ impl Robotic {
                 return message;
             }
         }
+    }
+
+    pub async fn cut_off(&mut self) {
+        while !matches!(timeout(SOON, self.events.recv()).await, Ok(Some(Event::Disconnected { .. }))) {}
+    }
+
+    /// Everything that came meanwhile and is a message.
+    pub fn messages(&mut self) -> usize {
+        let mut messages = 0;
+        while let Ok(event) = self.events.try_recv() {
+            messages += usize::from(matches!(event, Event::Message { .. }));
+        }
+        messages
     }
 
     pub async fn connected(&mut self) {
