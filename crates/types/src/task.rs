@@ -47,11 +47,6 @@ impl Task {
         let owners = self.metadata.owner_references.iter();
         owners.into_iter().find(|owner| owner.controller == Some(true) && owner.kind == "TaskGroup")
     }
-
-    /// Uid of the object whose bucket this task uses: members of a group share the bucket of the group.
-    pub fn bucket_uid(&self) -> &str {
-        self.group().map_or(&self.metadata.uid, |group| &group.uid)
-    }
 }
 
 /// What to run, when it may run and what happens when it ends.

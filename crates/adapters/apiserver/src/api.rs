@@ -14,7 +14,6 @@ use muster_ports::rates::Rates;
 use muster_ports::store::Store;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use tokio::sync::Semaphore;
 
 use crate::access::{Bound, User};
 use crate::call::Call;
@@ -31,11 +30,13 @@ use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::registry::Registry;
 use crate::respond::{self, Reply};
+use crate::shares::Shares;
 use crate::shutdown::Shutdown;
 use crate::subresources::{self, PartCall, Subresource};
 use crate::target::{ResourcePath, Target, parse_target};
 use crate::tokens::Tokens;
-use crate::{attempt_tokens, discovery, namespaces, openapi, reviews, tokens, verbs};
+use crate::validity::Validity;
+use crate::{attempt_tokens, discovery, impersonation, namespaces, openapi, reviews, tokens, verbs};
 
 /// Limits and habits of the server.
 #[derive(Debug, Clone)]
@@ -88,7 +89,8 @@ pub struct Api {
     pub(crate) settings: Settings,
     pub(crate) tokens: Tokens,
     pub(crate) continuations: Continuations,
-    pub(crate) watches: Arc<Semaphore>,
+    pub(crate) watches: Arc<Shares>,
+    pub(crate) uploads: Arc<Shares>,
     pub(crate) shutdown: Shutdown,
     pub(crate) parts: Parts,
     pub(crate) metrics: Metrics,
@@ -97,6 +99,11 @@ pub struct Api {
     /// How fast each token may ask; nothing is no limit.
     rates: Option<Mutex<Rates>>,
 }
+
+/// Files on their way in at once, each of which has a thread that writes it: half of those there are.
+const MAX_UPLOADS: usize = 256;
+/// Those of one token.
+const UPLOADS_OF_ONE: usize = 64;
 
 impl Api {
     /// A server of `registry` over `store`.
@@ -115,7 +122,12 @@ impl Api {
             store,
             clock,
             continuations: Continuations::default(),
-            watches: Arc::new(Semaphore::new(settings.max_watches)),
+            watches: Shares::new(
+                "watches",
+                settings.max_watches,
+                settings.max_watches - settings.max_watches / 10,
+            ),
+            uploads: Shares::new("files", MAX_UPLOADS, UPLOADS_OF_ONE),
             rates: settings.rates().map(Mutex::new),
             metrics: Metrics::new(parts.telemetry.clone()),
             settings,
@@ -174,6 +186,7 @@ impl Api {
             return Ok(self.public(&target, head.uri.query().unwrap_or_default()));
         }
         let user = self.admit_request(&head.headers, head.extensions.get()).await?;
+        let user = impersonation::act_as(user, &head.headers, &self.tokens, &*self.clock)?;
         match target {
             Target::Resource(path) => {
                 let query = head.uri.query().unwrap_or_default();
@@ -185,8 +198,16 @@ impl Api {
                 };
                 label.verb = verb;
                 let query = Query::parse(query);
-                let wanted = Wanted { verb, subresource, path, options, query, user, headers: head.headers };
-                self.resource(wanted, body, label).await
+                let headers = head.headers;
+                let goes_on = verb == "watch" || subresource.is_some();
+                let validity = goes_on.then(|| Validity::of(self, bearer(&headers))).flatten();
+                let limit = validity.clone();
+                let wanted = Wanted { verb, subresource, path, options, query, user, headers, validity };
+                let reply = self.resource(wanted, body, label).await?;
+                Ok(match limit {
+                    Some(limit) => limit.limit_reply(reply),
+                    None => reply,
+                })
             }
             Target::Tokens(name) => {
                 label.verb = "tokens";
@@ -252,11 +273,7 @@ impl Api {
         };
         let secret = secret.trim();
         let of_attempt = secret.starts_with(attempt_tokens::PREFIX);
-        let user = match &self.parts.attempt_tokens {
-            Some(tokens) if of_attempt => tokens.verify(secret),
-            _ => self.tokens.authenticate(secret, &*self.clock),
-        };
-        user.ok_or_else(|| {
+        self.holder_of(secret).ok_or_else(|| {
             self.metrics.turned_away("bad token");
             Refusal::unauthorized(if of_attempt {
                 "Unauthorized: the attempt that this token was made for does not run, or has expired"
@@ -264,6 +281,14 @@ impl Api {
                 "Unauthorized: the token is unknown, expired or revoked"
             })
         })
+    }
+
+    /// Who has a token of this server.
+    pub(crate) fn holder_of(&self, secret: &str) -> Option<User> {
+        match &self.parts.attempt_tokens {
+            Some(tokens) if secret.starts_with(attempt_tokens::PREFIX) => tokens.verify(secret),
+            _ => self.tokens.authenticate(secret, &*self.clock),
+        }
     }
 
     pub(crate) async fn read_body<B>(&self, body: B) -> Result<Bytes, Refusal>
@@ -309,7 +334,7 @@ impl Api {
         B: hyper::body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let Wanted { verb, subresource, path, options, query, user, headers } = wanted;
+        let Wanted { verb, subresource, path, options, query, user, headers, validity } = wanted;
         if verb == "create" && path.name.is_none() && discovery::is_review(&path.group, &path.plural) {
             let body = self.read_body(body).await?;
             let question = reviews::read(&headers, &body)?;
@@ -369,6 +394,10 @@ impl Api {
             let call =
                 PartCall { api, kind, namespace, name, verb, rest, folder, query, options, user, headers };
             let body = body.map_err(std::io::Error::other).boxed_unsync();
+            let body = match validity {
+                Some(validity) => validity.limit_request(body),
+                None => body,
+            };
             return subresources::answer(subresource, call, body).await;
         }
         let form = choose_form(&headers)?;
@@ -436,6 +465,8 @@ struct Wanted {
     query: Query,
     user: User,
     headers: HeaderMap,
+    /// For how long it may go on, if that is for long.
+    validity: Option<Validity>,
 }
 
 /// What a request is counted as.

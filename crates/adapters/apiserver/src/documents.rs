@@ -87,8 +87,7 @@ impl Api {
             Target::OldOpenApi => return Ok(openapi_v2::document(registry, headers)),
             Target::Metrics => {
                 self.authorize_path(user, "/metrics").await?;
-                let watches = self.settings.max_watches.saturating_sub(self.watches.available_permits());
-                let text = self.metrics.render(&self.store, watches);
+                let text = self.metrics.render(&self.store, self.watches.taken());
                 let mut reply = respond::text(StatusCode::OK, text);
                 let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
                 reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));

@@ -67,6 +67,15 @@ pub struct NewToken<'a> {
     pub lifetime_seconds: Option<i64>,
 }
 
+impl Record {
+    /// Whom the token is for, if it is valid now.
+    fn user(&self, clock: &dyn Clock) -> Option<User> {
+        let is_valid = self.expires.is_none_or(|expires| expires > clock.now().0);
+        let bound = || self.adapter.clone().map(Bound::Adapter);
+        is_valid.then(|| User { name: self.name.clone(), role: self.role, bound: bound() })
+    }
+}
+
 impl Tokens {
     /// The tokens kept in `store`.
     pub fn new(store: Store) -> Self {
@@ -133,11 +142,13 @@ impl Tokens {
 
     /// Who holds this secret, if it is valid now.
     pub fn authenticate(&self, secret: &str, clock: &dyn Clock) -> Option<User> {
-        let used = self.read(hash_of(secret))?;
-        let record = &used.record;
-        let valid = record.expires.is_none_or(|expires| expires > clock.now().0);
-        let bound = || record.adapter.clone().map(Bound::Adapter);
-        valid.then(|| User { name: record.name.clone(), role: record.role, bound: bound() })
+        self.read(hash_of(secret))?.record.user(clock)
+    }
+
+    /// Who holds the token of this name, if it is valid now.
+    pub fn holder(&self, name: &str, clock: &dyn Clock) -> Option<User> {
+        let stored = self.find_by_name(name).and_then(|key| self.store.get(&key))?;
+        serde_json::from_slice::<Record>(stored.json()).ok()?.user(clock)
     }
 
     /// The token with this hash, if there is one now. What was read before is not read again.

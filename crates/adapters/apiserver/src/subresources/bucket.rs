@@ -5,6 +5,7 @@ use hyper::header::ACCEPT;
 use muster_ports::blobs::{BlobEntry, BlobError, BlobKey};
 use muster_ports::store::{Key, ResourceName};
 use muster_types::Task;
+use muster_types::metadata::OwnerReference;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -73,7 +74,7 @@ async fn put(call: &PartCall, task: &Task, body: RequestBody) -> Result<Reply, R
     let (reader, at) = (blobs, key.clone());
     let is_new = on_thread(move || Ok(reader.size(&at).is_err())).await?;
     let size = receive(call, body, key.clone()).await?;
-    keep_while_task_is_there(call, task, key).await?;
+    keep_while_holder_is_there(call, task, key).await?;
     let code = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok(respond::document(code, &json!({ "path": call.rest.join("/"), "size": size })))
 }
@@ -85,7 +86,7 @@ async fn unpack(call: &PartCall, task: &Task, body: RequestBody) -> Result<Reply
         )));
     }
     let (blobs, key) = (blobs(call)?, key_of(call, task)?);
-    let spool = holder_key(task)?.join(&format!("unpacking/{}", ids::hex(&ids::random::<8>()?)));
+    let spool = holder_key(call, task)?.join(&format!("unpacking/{}", ids::hex(&ids::random::<8>()?)));
     let spool = spool.map_err(|error| of_blob(&error))?;
     receive(call, body, spool.clone()).await?;
     let (target, packed) = (key.clone(), spool.clone());
@@ -95,7 +96,7 @@ async fn unpack(call: &PartCall, task: &Task, body: RequestBody) -> Result<Reply
         unpacked
     });
     let entries = unpacking.await.map_err(|error| Refusal::internal(error.to_string()))??;
-    keep_while_task_is_there(call, task, key).await?;
+    keep_while_holder_is_there(call, task, key).await?;
     let items: Vec<_> = entries.iter().map(show).collect();
     Ok(respond::document(StatusCode::OK, &json!({ "items": items })))
 }
@@ -116,14 +117,10 @@ async fn delete(call: &PartCall, task: &Task) -> Result<Reply, Refusal> {
     Ok(respond::document(StatusCode::OK, &json!({ "path": call.rest.join("/"), "deleted": true })))
 }
 
-/// A task that was deleted while a file came in takes the file with it.
-async fn keep_while_task_is_there(call: &PartCall, task: &Task, key: BlobKey) -> Result<(), Refusal> {
-    let group_is_there = task.group().is_none_or(|group| {
-        let key = Key::new(&ResourceName::new(GROUPS), &call.namespace, &group.name);
-        let stored = call.api.store.get(&key);
-        stored.and_then(|stored| stored.metadata::<Uid>()).is_some_and(|found| found.uid == group.uid)
-    });
-    if group_is_there && call.read_same(&task.metadata.uid).is_some() {
+/// What was deleted while a file came in takes the file with it.
+async fn keep_while_holder_is_there(call: &PartCall, task: &Task, key: BlobKey) -> Result<(), Refusal> {
+    if task.group().is_some_and(|group| is_there(call, group)) || call.read_same(&task.metadata.uid).is_some()
+    {
         return Ok(());
     }
     let blobs = blobs(call)?;
@@ -131,13 +128,23 @@ async fn keep_while_task_is_there(call: &PartCall, task: &Task, key: BlobKey) ->
     Err(Refusal::not_found(call.info(), &call.name))
 }
 
-/// Everything of the task, or of its group.
-fn holder_key(task: &Task) -> Result<BlobKey, Refusal> {
-    BlobKey::of_task(task.bucket_uid()).map_err(|error| of_blob(&error))
+/// True if the group that a task names as its owner is one of its namespace.
+fn is_there(call: &PartCall, group: &OwnerReference) -> bool {
+    let key = Key::new(&ResourceName::new(GROUPS), &call.namespace, &group.name);
+    let stored = call.api.store.get(&key);
+    stored.and_then(|stored| stored.metadata::<Uid>()).is_some_and(|found| found.uid == group.uid)
+}
+
+/// Everything of the group that a task belongs to, else of the task. Anybody can write down any owner: only a group that is there,
+/// in the namespace of the task, counts.
+fn holder_key(call: &PartCall, task: &Task) -> Result<BlobKey, Refusal> {
+    let group = task.group().filter(|group| is_there(call, group));
+    let uid = group.map_or(&task.metadata.uid, |group| &group.uid);
+    BlobKey::of_task(uid).map_err(|error| of_blob(&error))
 }
 
 fn key_of(call: &PartCall, task: &Task) -> Result<BlobKey, Refusal> {
-    let mut key = holder_key(task)?.join("bucket");
+    let mut key = holder_key(call, task)?.join("bucket");
     for segment in &call.rest {
         key = key.and_then(|key| key.join(segment));
     }

@@ -1,7 +1,7 @@
 //! Files on their way in and out: never whole in memory, never on the threads that serve requests.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -18,6 +18,11 @@ use crate::respond::{self, Reply};
 pub const BLOCK: usize = 256 * 1024;
 /// Parts of a file that wait to be written.
 const PARTS: usize = 8;
+
+/// Bytes that come in a second at least, on average.
+const LEAST_RATE: u64 = 1024;
+/// Time before that is asked for.
+const SLOW_START: Duration = Duration::from_secs(30);
 
 /// What comes of a body.
 enum Piece {
@@ -52,12 +57,19 @@ pub async fn receive(call: &PartCall, mut body: RequestBody, key: BlobKey) -> Re
     if announced.is_some_and(|length| length > most) {
         return Err(too_large());
     }
+    let _room = call.api.uploads.take(&call.user.name)?;
     let blobs = blobs(call)?;
     let (sender, receiver) = mpsc::channel(PARTS);
+    let started = Instant::now();
     let writing = tokio::task::spawn_blocking(move || write(&*blobs, &key, receiver));
     let mut size = 0;
     while let Some(chunk) = next_chunk(&mut body, call.api.settings.body_timeout).await? {
         size += chunk.len() as u64;
+        if is_too_slow(size, started.elapsed()) {
+            return Err(Refusal::bad_request(format!(
+                "the file comes too slowly: send at least {LEAST_RATE} bytes in a second"
+            )));
+        }
         if size > most {
             return Err(too_large());
         }
@@ -73,6 +85,11 @@ pub async fn receive(call: &PartCall, mut body: RequestBody, key: BlobKey) -> Re
     written
         .map_err(|error| of_blob(&error))?
         .ok_or_else(|| Refusal::bad_request("the file was not sent whole"))
+}
+
+/// True if what came in this time is less than anybody sends who means to send it.
+fn is_too_slow(size: u64, since: Duration) -> bool {
+    since > SLOW_START && size < since.as_secs().saturating_mul(LEAST_RATE)
 }
 
 async fn next_chunk(body: &mut RequestBody, patience: Duration) -> Result<Option<Bytes>, Refusal> {
@@ -136,5 +153,19 @@ pub fn of_blob(error: &BlobError) -> Refusal {
         BlobError::NotFound(_) => Refusal::no_such_thing(error.to_string()),
         BlobError::Clash(_) => Refusal::clash(error.to_string()),
         BlobError::Io { .. } => Refusal::unavailable(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_some_time_to_begin_and_then_comes_at_the_least_rate() {
+        let seconds = Duration::from_secs;
+        assert!(!is_too_slow(0, seconds(30)));
+        assert!(is_too_slow(30 * LEAST_RATE, seconds(31)));
+        assert!(!is_too_slow(31 * LEAST_RATE, seconds(31)));
+        assert!(is_too_slow(5000, seconds(3600)));
     }
 }

@@ -12,13 +12,13 @@ use muster_ports::logs::{LogError, Logs};
 use muster_ports::runtime::Handle;
 use muster_ports::store::{Key, Store, Watch, WatchError, WatchScope};
 use muster_types::{JsonText, State, Task};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::PartCall;
 use super::containers::containers_of;
 use super::log_place::{BLOCK, LogStart};
 use crate::refusal::Refusal;
+use crate::shares::Share;
 use crate::shutdown::Shutdown;
 
 /// How long it waits first when nothing new was written.
@@ -62,7 +62,7 @@ struct Place {
 struct Waits {
     watch: Watch,
     delay: Duration,
-    _room: OwnedSemaphorePermit,
+    _room: Share,
 }
 
 impl LogFollower {
@@ -89,9 +89,7 @@ impl LogFollower {
 
     /// Lets it wait for more.
     pub fn follow(&mut self, call: &PartCall) -> Result<(), Refusal> {
-        let room = call.api.watches.clone().try_acquire_owned();
-        let room =
-            room.map_err(|_| Refusal::too_many("too many watches are open; close some and try again"))?;
+        let room = call.api.watches.take(&call.user.name)?;
         let scope = WatchScope::Resource(self.key.resource.clone());
         let watch = self.store.watch(scope, self.store.revision())?;
         self.waits = Some(Waits { watch, delay: SHORTEST, _room: room });

@@ -14,7 +14,6 @@ use muster_ports::store::{Change, ResourceName, Revision, Snapshot, Watch, Watch
 use muster_ports::telemetry::Telemetry;
 use muster_ports::telemetry::catalog::WATCH_LAG;
 use serde_json::{Value, json};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use crate::call::Call;
@@ -24,6 +23,7 @@ use crate::options::VersionMatch;
 use crate::refusal::Refusal;
 use crate::render::Renderer;
 use crate::respond::{self, Reply};
+use crate::shares::Share;
 use crate::shows::Shows;
 use crate::shutdown::Shutdown;
 use crate::verbs::list::look_at;
@@ -51,7 +51,7 @@ struct Serving {
     /// The columns of a table were sent.
     shown: bool,
     lag: Lag,
-    _room: OwnedSemaphorePermit,
+    _room: Share,
 }
 
 enum Stage {
@@ -71,8 +71,7 @@ pub fn watch(call: &Call) -> Result<Reply, Refusal> {
 
 /// Serves changes as they are to be shown.
 pub fn watch_as(call: &Call, shows: Box<dyn Shows>) -> Result<Reply, Refusal> {
-    let room = call.api.watches.clone().try_acquire_owned();
-    let room = room.map_err(|_| Refusal::too_many("too many watches are open; close some and try again"))?;
+    let room = call.api.watches.take(&call.user.name)?;
     let resources = shows.resources();
     let (from, stage) = choose_start(call, &resources)?;
     let scope = match &*resources {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName};
 use muster_apiserver::access::Role;
 use muster_apiserver::{expired_tokens, kinds};
 use muster_ports::pages::FrontDoor;
@@ -316,5 +316,35 @@ proptest! {
             }
             Ok(())
         })?;
+    }
+}
+
+/// Asks for tasks as somebody else.
+async fn as_other(server: &Server, secret: &str, method: &str, headers: &[(&'static str, &str)]) -> Answer {
+    let ask = Ask::new(method, &path("tasks")).json(&task("made")).token(secret);
+    let ask = headers.iter().fold(ask, |ask, (name, value)| ask.header(HeaderName::from_static(name), value));
+    server.send(ask).await
+}
+
+#[tokio::test]
+async fn an_admin_acts_as_the_holder_of_a_token_and_nobody_else_does() {
+    let server = Server::start().await;
+    let admin = server.token("boss", Role::Admin).await;
+    let viewer = server.token("reader", Role::Viewer).await;
+    server.token("writer", Role::Editor).await;
+    let user = |name: &'static str| [("impersonate-user", name)];
+    assert_eq!(as_other(&server, &admin, "GET", &user("reader")).await.code, 200);
+    let why = as_other(&server, &admin, "POST", &user("reader")).await.refused(403);
+    assert!(why.contains("reader"), "it may do no more than who it acts as: {why}");
+    assert_eq!(as_other(&server, &admin, "POST", &user("writer")).await.code, 201);
+    for (secret, headers) in [
+        (&admin, &[("impersonate-user", "nobody")][..]),
+        (&admin, &[("impersonate-user", "reader"), ("impersonate-group", "system:masters")]),
+        (&admin, &[("impersonate-user", "reader"), ("impersonate-extra-scopes", "x")]),
+        (&admin, &[("impersonate-uid", "x")]),
+        (&viewer, &[("impersonate-user", "boss")]),
+        (&viewer, &[("impersonate-user", "reader")]),
+    ] {
+        as_other(&server, secret, "GET", headers).await.refused(403);
     }
 }
