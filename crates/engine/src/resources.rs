@@ -28,7 +28,7 @@ use serde_json::Value as Json;
 
 use crate::intake::Intake as _;
 use crate::refusals::Refusals;
-use entry::{Entry, Place, SetAside};
+use entry::{Entry, Place};
 pub use live::run;
 use look::Looked;
 use types::{Adapters, Types};
@@ -36,7 +36,7 @@ use types::{Adapters, Types};
 /// Resources looked at in one cycle.
 const SLICE: usize = 512;
 /// Steps that expressions take in one cycle; what is left is looked at in the next.
-const MOST_STEPS: u64 = 4_000_000;
+const MOST_STEPS: u64 = 1_000_000;
 /// Time after which what the store refused is tried again.
 const REFUSED_PAUSE: i64 = 1000;
 
@@ -77,6 +77,8 @@ pub struct Resources {
     calls: HashMap<String, BTreeMap<String, CallState>>,
     due: BTreeSet<(Millis, Place)>,
     order: VecDeque<Place>,
+    /// Those whose expressions cost too much the last time: they come after all others.
+    last: VecDeque<Place>,
     refusals: Refusals,
 }
 
@@ -107,6 +109,7 @@ impl Resources {
             calls: HashMap::new(),
             due: BTreeSet::new(),
             order: VecDeque::new(),
+            last: VecDeque::new(),
             refusals: Refusals::of("managed resources"),
         };
         resources.read_all();
@@ -120,7 +123,10 @@ impl Resources {
         self.take_due(now);
         let (mut looked, mut steps) = (Vec::new(), 0);
         for _ in 0..SLICE {
-            let Some(place) = (steps < MOST_STEPS).then(|| self.order.pop_front()).flatten() else { break };
+            if steps >= MOST_STEPS {
+                break;
+            }
+            let Some(place) = self.order.pop_front().or_else(|| self.last.pop_front()) else { break };
             if let Some(entry) = self.entries.get_mut(&place) {
                 entry.dirty = false;
             }
@@ -130,7 +136,11 @@ impl Resources {
         }
         self.commit(looked, now).await;
         self.refusals.tell(now);
-        Ok(if self.order.is_empty() { self.due.first().map(|(at, _)| *at) } else { Some(now) })
+        Ok(if self.order.is_empty() && self.last.is_empty() {
+            self.due.first().map(|(at, _)| *at)
+        } else {
+            Some(now)
+        })
     }
 
     /// Takes in what came of a call.
@@ -159,23 +169,21 @@ impl Resources {
     /// Asks for a look at a resource.
     fn mark(&mut self, place: &Place) {
         let Some(entry) = self.entries.get_mut(place) else { return };
-        if let Some(aside) = entry.set_aside
-            && self.clock.now() < aside.until
-        {
+        if entry.aside_until.is_some_and(|until| self.clock.now() < until) {
             self.set_due(place, None);
             return;
         }
         if !entry.dirty {
             entry.dirty = true;
-            self.order.push_back(place.clone());
+            let queue = if entry.too_costly > 0 { &mut self.last } else { &mut self.order };
+            queue.push_back(place.clone());
         }
     }
 
     /// When it is looked at next. What is set aside is not looked at before its time, and is then.
     fn set_due(&mut self, place: &Place, at: Option<Millis>) {
         let Some(entry) = self.entries.get_mut(place) else { return };
-        let until = entry.set_aside.map(|aside| aside.until);
-        let at = until.map_or(at, |until| Some(at.map_or(until, |at| at.max(until))));
+        let at = entry.aside_until.map_or(at, |until| Some(at.map_or(until, |at| at.max(until))));
         if let Some(old) = entry.due.take() {
             self.due.remove(&(old, place.clone()));
         }
@@ -202,7 +210,9 @@ impl Resources {
             if looked.batch.is_some() {
                 self.refusals.observe(&outcome);
             }
-            self.set_aside(&looked.place, looked.too_costly, now);
+            if let Some(entry) = self.entries.get_mut(&looked.place) {
+                entry.note_cost(looked.too_costly, now);
+            }
             match outcome {
                 Ok(committed) => self.follow_up(looked, committed),
                 Err(CommitError::Conflict { .. }) => self.mark(&looked.place),
@@ -211,15 +221,6 @@ impl Resources {
                     self.set_due(&looked.place, Some(Millis(now.0 + REFUSED_PAUSE)));
                 }
             }
-        }
-    }
-
-    /// Leaves a resource alone for a while if its expressions cost too much.
-    fn set_aside(&mut self, place: &Place, too_costly: bool, now: Millis) {
-        let Some(entry) = self.entries.get_mut(place) else { return };
-        entry.set_aside = too_costly.then(|| SetAside::again(entry.set_aside, now));
-        if too_costly {
-            tracing::warn!(%place, "expressions about it cost too much; it is left alone for a while");
         }
     }
 

@@ -376,3 +376,23 @@ async fn a_group_and_a_job_outlive_the_retention_of_their_tasks_only_until_the_l
     assert!(!world.is_there("jobs", "j"));
     assert!(world.has_log(UID), "the log was stored before");
 }
+
+/// Those that have files are fewer than the tasks there are, and those that have none are more: counting them says nothing.
+#[tokio::test]
+async fn after_a_restart_files_of_a_group_are_there_however_many_tasks_there_are() {
+    let world = World::new();
+    let group = "01a1b2c3-0000-7000-8000-0000000000cc";
+    let kind = json!({ "kind": "TaskGroup", "metadata": { "uid": group }, "spec": {} });
+    world.put("taskgroups", "g", kind).await;
+    let key = BlobKey::of_task(group).and_then(|key| key.join("bucket/f")).expect("a key");
+    for tasks in 0..4 {
+        let uid = format!("01a1b2c3-0000-7000-8000-00000000000{tasks}");
+        world.task(&format!("t{tasks}"), &uid, json!({ "suspend": true }), json!([])).await;
+        let mut writer = world.blobs.write(&key).expect("a file");
+        writer.write_all(b"kept").expect("it is written");
+        writer.finish().expect("it is kept");
+        let mut engine = world.engine();
+        world.seconds(&mut engine, 3).await;
+        assert!(world.blobs.size(&key).is_ok(), "it went with {} tasks", tasks + 1);
+    }
+}

@@ -14,7 +14,9 @@ const TASKS: &str = "/apis/muster.dev/v1alpha1/namespaces/default/tasks";
 fn open(server: &Server, secret: &str, request: &str, more: &str) -> TcpStream {
     let mut stream = TcpStream::connect(server.address()).expect("the server takes connections");
     stream.set_read_timeout(Some(SOON)).expect("it can be set");
-    let head = format!("{request} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {secret}\r\n{more}\r\n");
+    let head = format!(
+        "{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {secret}\r\n{more}\r\n"
+    );
     stream.write_all(head.as_bytes()).expect("the server listens");
     stream
 }

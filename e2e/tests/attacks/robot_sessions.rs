@@ -45,7 +45,9 @@ fn a_deleted_robot_loses_its_session_and_hears_nothing_of_its_successor() {
     let phase = || http.get(&format!("{API}/robots/r1")).json()["status"]["phase"].clone();
     let agent = Agent::start("r1", &url, &token, &dir.path().join("old"), &[]);
     wait_for("the first robot to be Online", SOON, || phase() == "Online");
-    let secret = std::fs::read_to_string(dir.path().join("old/credential")).expect("it has joined");
+    let credential = || std::fs::read_to_string(dir.path().join("old/credential")).unwrap_or_default();
+    wait_for("it to keep its credential", SOON, || !credential().is_empty());
+    let secret = credential();
     drop(agent);
     let heard = Arc::new(Heard::default());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();

@@ -200,7 +200,7 @@ impl Api {
                 let query = Query::parse(query);
                 let headers = head.headers;
                 let goes_on = verb == "watch" || subresource.is_some();
-                let validity = goes_on.then(|| Validity::of(self, bearer(&headers))).flatten();
+                let validity = goes_on.then(|| Validity::of(self, bearer(&headers), &user)).flatten();
                 let limit = validity.clone();
                 let wanted = Wanted { verb, subresource, path, options, query, user, headers, validity };
                 let reply = self.resource(wanted, body, label).await?;

@@ -13,6 +13,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use muster_ports::pages::{Reply, Unread};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
+use crate::access::User;
 use crate::api::Api;
 
 /// How often it is looked whether the token is still valid.
@@ -23,13 +24,18 @@ const LOOK: Duration = Duration::from_secs(5);
 pub struct Validity {
     api: Arc<Api>,
     secret: Arc<str>,
+    /// Whoever it acts as.
+    acts_as: Option<Arc<str>>,
 }
 
 impl Validity {
-    /// Of the token that a request was made with. Whoever a cluster knows has none, and may go on.
-    pub fn of(api: &Arc<Api>, secret: Option<&str>) -> Option<Self> {
+    /// Of the token that a request was made with, and of the one of whoever it acts as. Whoever a cluster knows has none, and may
+    /// go on.
+    pub fn of(api: &Arc<Api>, secret: Option<&str>, user: &User) -> Option<Self> {
         let secret = secret?.trim();
-        api.holder_of(secret).map(|_| Self { api: api.clone(), secret: secret.into() })
+        let holder = api.holder_of(secret)?;
+        let acts_as = (holder != *user).then(|| user.name.as_str().into());
+        Some(Self { api: api.clone(), secret: secret.into(), acts_as })
     }
 
     /// An answer that ends with the token. One that is there as a whole is sent already.
@@ -47,7 +53,8 @@ impl Validity {
     }
 
     fn holds(&self) -> bool {
-        self.api.holder_of(&self.secret).is_some()
+        let is_there = |name: &Arc<str>| self.api.tokens().holder(name, &*self.api.clock).is_some();
+        self.api.holder_of(&self.secret).is_some() && self.acts_as.as_ref().is_none_or(is_there)
     }
 }
 

@@ -470,9 +470,10 @@ fn join_env(
 }
 
 /// What the attempt is given in total: what the task says, or else the sum of its containers if every one of them says
-/// something. `None` if there are no containers.
+/// something. Zero is no limit. `None` if there are no containers.
 fn sum_limits(spec: &TaskSpec, programs: &[Program<'_>]) -> Option<Limits> {
-    let total = |of: fn(&Resources) -> Option<u64>| {
+    let total = |amount: fn(&Resources) -> Option<u64>| {
+        let of = |resources: &Resources| amount(resources).filter(|amount| *amount > 0);
         let each = programs.iter().map(|program| of(&program.container.resources));
         of(&spec.resources).or_else(|| each.reduce(|sum, one| Some(sum?.saturating_add(one?))).flatten())
     };

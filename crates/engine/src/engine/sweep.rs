@@ -125,16 +125,21 @@ impl Engine {
         let known: Vec<_> = left_by.keys().filter_map(find).collect();
         let mut found: Vec<Task> = known.iter().filter_map(|path| self.fetch(path)).collect();
         if found.len() < left_by.len() {
-            // Tasks that stay for ever are on no list.
-            let stored = self.outside.store.snapshot(&self.tasks);
-            found = stored.range(None, None).filter_map(|stored| read(stored.json())).collect();
-        }
-        if found.len() < left_by.len() {
+            // Groups are on no list, nor are tasks that stay for ever.
+            found.clear();
+            let tasks = self.outside.store.snapshot(&self.tasks);
             let groups = self.outside.store.snapshot(&self.groups);
-            for stored in groups.range(None, None).filter(|stored| !is_released(stored)) {
-                if let Some(Uid { uid }) = stored.metadata() {
-                    left_by.remove(&uid);
+            let groups = groups.range(None, None).filter(|stored| !is_released(stored));
+            let mut unread: Vec<_> = groups.collect();
+            for stored in tasks.range(None, None) {
+                match read(stored.json()) {
+                    Some(task) => found.push(task),
+                    // What cannot be read is there all the same.
+                    None => unread.push(stored),
                 }
+            }
+            for Uid { uid } in unread.into_iter().filter_map(Stored::metadata) {
+                left_by.remove(&uid);
             }
         }
         for task in found {

@@ -51,26 +51,21 @@ pub struct Entry {
     pub seen: Revision,
     /// Uids of what it belongs to.
     pub owners: Vec<String>,
-    /// Its expressions cost too much: it is not looked at before its time, whatever changes.
-    pub set_aside: Option<SetAside>,
+    /// How often in a row its expressions cost too much.
+    pub too_costly: u32,
+    /// It is not looked at before this time, whatever changes.
+    pub aside_until: Option<Millis>,
     /// It is being deleted.
     pub deleting: bool,
 }
 
-/// A resource whose expressions cost too much is left alone for a while.
-#[derive(Debug, Clone, Copy)]
-pub struct SetAside {
-    /// Until when.
-    pub until: Millis,
-    /// How often in a row.
-    pub times: u32,
-}
-
-impl SetAside {
-    /// For the first time, or once more: each time for twice as long.
-    pub fn again(before: Option<Self>, now: Millis) -> Self {
-        let times = before.map_or(0, |before| before.times).saturating_add(1);
-        let pause = FIRST_PAUSE.saturating_mul(1 << (times - 1).min(16)).min(LONGEST_PAUSE);
-        Self { until: Millis(now.0.saturating_add(pause)), times }
+impl Entry {
+    /// Takes note of whether its expressions cost too much. It is left alone then, each time for twice as long, unless it is being
+    /// deleted.
+    pub fn note_cost(&mut self, too_costly: bool, now: Millis) {
+        self.too_costly = if too_costly { self.too_costly.saturating_add(1) } else { 0 };
+        let pause = FIRST_PAUSE.saturating_mul(1 << self.too_costly.saturating_sub(1).min(16));
+        let until = Millis(now.0.saturating_add(pause.min(LONGEST_PAUSE)));
+        self.aside_until = (too_costly && !self.deleting).then_some(until);
     }
 }

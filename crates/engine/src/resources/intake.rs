@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use muster_ports::store::{Change, Stored, Watch, WatchError};
 use muster_types::State;
+use muster_types::managed_resource::EVALUATED;
 use muster_types::metadata::StringMap;
 use serde::Deserialize;
 
@@ -41,6 +42,12 @@ struct Owner {
 #[serde(default)]
 struct HeadStatus {
     adapters: Vec<HeadStanding>,
+    conditions: Vec<HeadCondition>,
+}
+
+#[derive(Deserialize)]
+struct HeadCondition {
+    r#type: String,
 }
 
 #[derive(Deserialize)]
@@ -144,7 +151,7 @@ impl Resources {
         for stored in snapshot.range(None, None).filter(meant) {
             let place = Place { plural: plural.clone(), path: stored.path.clone() };
             if let Some(entry) = self.entries.get_mut(&place) {
-                entry.set_aside = None;
+                entry.aside_until = None;
             }
             self.mark(&place);
         }
@@ -182,7 +189,7 @@ impl Resources {
             return;
         }
         let namespace = if stored.namespace().is_empty() { "default" } else { stored.namespace() };
-        for work in status.adapters.into_iter().filter_map(|standing| standing.work) {
+        for work in status.adapters.iter().filter_map(|standing| standing.work.as_ref()) {
             if !work.task.is_empty() && work.ended.is_none() {
                 self.by_task.insert(format!("{namespace}/{}", work.task).into(), place.clone());
             }
@@ -196,8 +203,12 @@ impl Resources {
         entry.uid = metadata.uid;
         entry.owners = owners;
         entry.seen = stored.revision;
-        if metadata.deletion_timestamp.is_some() && !entry.deleting {
-            (entry.deleting, entry.set_aside) = (true, None);
+        if status.conditions.iter().any(|condition| condition.r#type == EVALUATED) && entry.too_costly == 0 {
+            // A former process found that.
+            entry.note_cost(true, self.clock.now());
+        }
+        if metadata.deletion_timestamp.is_some() {
+            (entry.deleting, entry.aside_until) = (true, None);
         }
         self.mark(&place);
     }

@@ -25,10 +25,11 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// What one expression may cost: well under ten milliseconds.
-    pub const OF_EXPRESSION: Self = Self { steps: 200_000, bytes: 8 * 1024 * 1024 };
-    /// What all expressions about one object may cost each time it is looked at.
-    pub const OF_OBJECT: Self = Self { steps: 2_000_000, bytes: 32 * 1024 * 1024 };
+    /// What one expression may cost: some ten milliseconds.
+    pub const OF_EXPRESSION: Self = Self { steps: 100_000, bytes: 8 * 1024 * 1024 };
+    /// What all expressions about one object may cost each time it is looked at. Once one of them cost too much, the others may cost
+    /// nothing.
+    pub const OF_OBJECT: Self = Self { steps: 500_000, bytes: 32 * 1024 * 1024 };
 }
 
 /// What may still be spent.
@@ -111,6 +112,12 @@ impl<'b> Meter<'b> {
     }
 
     fn spend(&self, at: usize, cost: Cost) -> Result<(), Mistake> {
+        if self.shared.is_some_and(Budget::is_exceeded) {
+            return Err(Mistake::new(
+                at,
+                "is not evaluated: another expression about this object costs too much",
+            ));
+        }
         let own = self.own.spend(cost).map_err(|much| {
             if let Some(shared) = self.shared {
                 shared.is_exceeded.set(true);

@@ -10,7 +10,8 @@
 //! | failed, and rests | reported again |
 //! | a task for an older generation goes on | waited for; canceled if the resource is deleted |
 //!
-//! Params and preconditions come first: what is wrong with them is the answer.
+//! Params and preconditions come first: what is wrong with them is the answer. After a deletion an adapter without an action for that has
+//! cleaned up.
 
 use std::sync::Arc;
 
@@ -106,6 +107,10 @@ impl Planning<'_> {
 
     /// Makes, reuses or makes anew.
     fn act(&mut self, adapter: &AdapterRules, work: Option<&AdapterWork>, generation: i64, deleting: bool) {
+        if deleting && adapter.delete.is_none() {
+            // There is nothing to clean up, so nothing that would have to be known.
+            return self.report(adapter, generation, deleting, &Outcome::Succeeded { got: Json::Null });
+        }
         let outcome = match evaluate(adapter, &self.inputs(), deleting) {
             Evaluated::Unable(message) => Outcome::Unable(message),
             Evaluated::Unmet(message) => Outcome::Unmet(message),
