@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -9,6 +10,8 @@ use muster_e2e::server::Server;
 use muster_e2e::wait::{SOON, wait_for};
 use serde_json::json;
 
+/// How slowly a file is sent.
+const BETWEEN_BYTES: Duration = Duration::from_millis(200);
 const TASKS: &str = "/apis/muster.dev/v1alpha1/namespaces/default/tasks";
 
 fn open(server: &Server, secret: &str, request: &str, more: &str) -> TcpStream {
@@ -42,12 +45,16 @@ fn upload(server: &Server, secret: &str) -> JoinHandle<bool> {
     let request = format!("PUT {TASKS}/t/bucket/large");
     let stream = open(server, secret, &request, "Content-Length: 1000000\r\n");
     let mut writer = stream.try_clone().expect("a copy of the connection");
+    let (told, ended) = channel();
+    std::thread::spawn(move || told.send(ends(stream)));
     std::thread::spawn(move || {
-        let reader = std::thread::spawn(move || ends(stream));
-        while !reader.is_finished() && writer.write_all(b"x").is_ok() {
-            std::thread::sleep(Duration::from_millis(200));
+        loop {
+            match ended.recv_timeout(BETWEEN_BYTES) {
+                Err(RecvTimeoutError::Timeout) if writer.write_all(b"x").is_ok() => {}
+                Err(RecvTimeoutError::Timeout) => return ended.recv().unwrap_or(false),
+                answered => return answered.unwrap_or(false),
+            }
         }
-        reader.join().expect("it was read")
     })
 }
 
