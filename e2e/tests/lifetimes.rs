@@ -136,8 +136,14 @@ fn members_of_a_group_share_a_bucket_that_lasts_as_long_as_the_group() {
     assert_eq!(world.http.put(&file("g-a"), "shared").code, 201);
     let group = world.http.get(&format!("{API}/taskgroups/g")).json();
     let uid = group["metadata"]["uid"].as_str().unwrap().to_owned();
+    // However many tasks there are without files.
+    for number in 0..8 {
+        world.create("Task", &format!("idle-{number}"), &shell("true", json!({ "suspend": true })));
+    }
     world.server.kill();
     world.server.restart();
+    world.create("Task", "after", &shell("true", json!({})));
+    world.wait_for_state("after", "Succeeded");
     assert_eq!(world.http.get(&file("g-b")).text(), "shared");
     assert_eq!(world.http.get(&file("alone")).code, 404);
     assert_eq!(world.http.delete(&format!("{API}/tasks/g-a")).code, 200);

@@ -34,8 +34,8 @@ fn ends(mut stream: TcpStream) -> bool {
 }
 
 /// Something that has begun: an answer of which the first byte is there.
-fn begun(server: &Server, secret: &str, path: &str) -> JoinHandle<bool> {
-    let mut stream = open(server, secret, &format!("GET {path}"), "");
+fn begun(server: &Server, secret: &str, path: &str, more: &str) -> JoinHandle<bool> {
+    let mut stream = open(server, secret, &format!("GET {path}"), more);
     stream.read_exact(&mut [0]).expect("the answer begins");
     std::thread::spawn(move || ends(stream))
 }
@@ -71,8 +71,8 @@ fn watches_logs_and_uploads_of_a_revoked_token_end_and_those_of_others_go_on() {
     let (revoked, other) = (server.new_token("revoked", "editor"), server.new_token("other", "editor"));
     let all = |secret: &str| {
         [
-            begun(&server, secret, &format!("{TASKS}?watch=1")),
-            begun(&server, secret, &format!("{TASKS}/t/log?follow=true")),
+            begun(&server, secret, &format!("{TASKS}?watch=1"), ""),
+            begun(&server, secret, &format!("{TASKS}/t/log?follow=true"), ""),
             upload(&server, secret),
         ]
     };
@@ -84,4 +84,14 @@ fn watches_logs_and_uploads_of_a_revoked_token_end_and_those_of_others_go_on() {
     assert!(kept.iter().all(|of_other| !of_other.is_finished()), "others are not harmed");
     assert_eq!(http.get(&format!("{TASKS}/t/bucket/large")).code, 404, "what was not sent whole is not kept");
     assert!(http.delete("/tokens/other").code < 300);
+}
+
+#[test]
+fn a_watch_of_an_admin_ends_with_the_token_of_whoever_it_acts_as() {
+    let server = Server::start(&["--roles", "api"]);
+    server.new_token("lent", "viewer");
+    let as_lent = "Impersonate-User: lent\r\n";
+    let watch = begun(&server, &server.admin_token(), &format!("{TASKS}?watch=1"), as_lent);
+    assert!(server.http().delete("/tokens/lent").code < 300);
+    assert!(watch.join().expect("it was followed"), "it goes on");
 }
