@@ -25,6 +25,7 @@ use crate::args::Args;
 use crate::artifacts::{self, Interrupt};
 use crate::device::device_info;
 use crate::identity::Identity;
+use crate::private;
 use crate::records::{Record, Records};
 use crate::sent_places::SentPlaces;
 use crate::tails::read_tails;
@@ -43,6 +44,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let _lock = lock(&work_dir)?;
     let identity = Identity::of(&args, &work_dir)?;
     let attempts = work_dir.join("attempts");
+    private::make_attempts_dir(&attempts).with_context(|| describe(&work_dir))?;
     std::fs::create_dir_all(attempts.join("cache")).with_context(|| describe(&work_dir))?;
     let records = Records::open(&work_dir.join("records")).with_context(|| describe(&work_dir))?;
     let places = SentPlaces::open(&work_dir.join("sent")).with_context(|| describe(&work_dir))?;
@@ -188,7 +190,7 @@ impl Agent {
                 if refused {
                     tracing::error!(
                         "the broker refuses this robot: it was removed, or its credential is of another server; \
-                         remove the file credential in the work directory and give --token to join again"
+                         remove the file credential in the work directory and give --token-file to join again"
                     );
                 } else {
                     tracing::warn!(%why, "no connection to the broker; trying again");
@@ -309,13 +311,13 @@ impl Agent {
 fn choose_work_dir(args: &Args) -> anyhow::Result<PathBuf> {
     let home = || std::env::home_dir().map(|home| home.join(".k8s4r/tasks"));
     let dir = args.work_dir.clone().or_else(home).context("there is no home directory; give --work-dir")?;
-    std::fs::create_dir_all(&dir).with_context(|| describe(&dir))?;
+    private::make_work_dir(&dir).with_context(|| describe(&dir))?;
     std::path::absolute(&dir).with_context(|| describe(&dir))
 }
 
 /// One agent at a time works in a directory.
 fn lock(work_dir: &Path) -> anyhow::Result<File> {
-    let file = File::options().create(true).append(true).open(work_dir.join("lock"));
+    let file = private::open(&work_dir.join("lock"));
     let file = file.with_context(|| describe(work_dir))?;
     match file.try_lock() {
         Ok(()) => Ok(file),

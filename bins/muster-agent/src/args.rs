@@ -1,16 +1,21 @@
 //! What the agent is told on its command line. Everything can also be said in the environment.
 
+use std::io;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
+use muster_runtime_process::{SecretFlag, read_secret};
 use muster_types::Duration;
+
+/// Flags whose values are kept out of the list of processes.
+pub const SECRET_FLAGS: [SecretFlag; 2] = [SecretFlag::Always("--token"), SecretFlag::InUrl("--broker")];
 
 /// Runs tasks of a Muster fleet on this machine.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "muster-agent", version)]
 pub struct Args {
     /// Where the broker is: mqtt://HOST:PORT, mqtts://HOST:PORT, ws://HOST:PORT/PATH or wss://…, with USER:PASSWORD@ if the broker
-    /// has users of its own
+    /// has users of its own: then better in a file
     #[arg(
         long,
         value_name = "URL",
@@ -19,7 +24,13 @@ pub struct Args {
         hide_env_values = true
     )]
     pub broker: String,
-    /// A join token, made with `muster robot token create`; needed the first time
+    /// File with the URL of the broker
+    #[arg(long, value_name = "FILE", env = "MUSTER_BROKER_FILE", conflicts_with = "broker")]
+    pub broker_file: Option<PathBuf>,
+    /// File with a join token, made with `muster robot token create`; needed the first time
+    #[arg(long, value_name = "FILE", env = "MUSTER_JOIN_TOKEN_FILE", conflicts_with = "token")]
+    pub token_file: Option<PathBuf>,
+    /// The join token itself, better in a file or in the environment
     #[arg(long, value_name = "TOKEN", env = "MUSTER_JOIN_TOKEN", hide_env_values = true)]
     pub token: Option<String>,
     /// The name of this robot, unique in the fleet [default: the name of this machine]
@@ -51,6 +62,22 @@ pub struct Args {
     pub log: String,
     #[command(subcommand)]
     pub command: Option<Command>,
+}
+
+impl Args {
+    /// Reads what is in files.
+    pub fn read_files(&mut self) -> io::Result<()> {
+        if let Some(file) = &self.broker_file {
+            self.broker = read_secret("--broker-file", file)?;
+        }
+        match &self.token_file {
+            Some(file) if file.exists() => self.token = Some(read_secret("--token-file", file)?),
+            // Once it has joined, the token is not needed.
+            Some(file) => tracing::warn!(file = %file.display(), "the file of --token-file is not there"),
+            None => {}
+        }
+        Ok(())
+    }
 }
 
 /// What this program is besides.

@@ -76,15 +76,14 @@ fn fetch(artifact: &Artifact, dir: &Path, interrupt: &Interrupt) -> Result<(), F
         let name = asked.unwrap_or(source.file_name());
         if name.is_empty() {
             return Err(FetchFailure::bad(format!(
-                "{} has no file name; give a destination",
-                artifact.source
+                "{source} has no file name; give a destination"
             )));
         }
         let place = place_below(dir, name)?;
         (place.clone(), place)
     };
     let fetched = bring(&source, &target, interrupt)
-        .and_then(|()| wanted.map_or(Ok(()), |wanted| wanted.verify(&artifact.source, &target)))
+        .and_then(|()| wanted.map_or(Ok(()), |wanted| wanted.verify(&source.to_string(), &target)))
         .and_then(|()| archive.map_or(Ok(()), |archive| archive.unpack(&target, &home, interrupt)));
     if artifact.unpack {
         remove_file(&target);

@@ -1,8 +1,6 @@
 //! Who this robot is: its id, and the credential it got when it joined, which only its owner can read.
 
-use std::fs;
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,6 +11,7 @@ use muster_types::metadata::StringMap;
 
 use crate::args::Args;
 use crate::device::device_info;
+use crate::private;
 
 /// How long an answer to the wish to join may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -58,7 +57,7 @@ impl Identity {
 
     /// The credential; joins if there is none yet.
     pub async fn credential(&self) -> anyhow::Result<String> {
-        match fs::read_to_string(&self.file) {
+        match private::read(&self.file) {
             Ok(secret) => Ok(secret.trim().to_owned()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => self.join().await,
             Err(error) => Err(error).with_context(|| format!("cannot read {}", self.file.display())),
@@ -73,7 +72,9 @@ impl Identity {
 
     async fn join(&self) -> anyhow::Result<String> {
         let Some(token) = &self.token else {
-            bail!("this robot has not joined yet: give --token, made with `muster robot token create`");
+            bail!(
+                "this robot has not joined yet: give --token-file with a token made by `muster robot token create`"
+            );
         };
         let filters = vec![self.topics.response(&self.id)];
         let login = Login { client: joining_client(&self.id), ..self.login(token) };
@@ -132,12 +133,6 @@ impl Identity {
 }
 
 fn keep(file: &Path, secret: &str) -> anyhow::Result<()> {
-    let written = fs::OpenOptions::new()
-        .create(true)
-        .write(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(file)
-        .and_then(|mut file| file.write_all(secret.as_bytes()).and_then(|()| file.sync_all()));
+    let written = private::write(file, secret.as_bytes()).and_then(|file| file.sync_all());
     written.with_context(|| format!("cannot write {}", file.display()))
 }

@@ -9,6 +9,7 @@ mod args;
 mod artifacts;
 mod device;
 mod identity;
+mod private;
 mod records;
 mod sent_places;
 mod tails;
@@ -18,15 +19,18 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use muster_runtime_process::Arguments;
 use tracing_subscriber::EnvFilter;
 
-use crate::args::{Args, Command};
+use crate::args::{Args, Command, SECRET_FLAGS};
 
 fn main() -> anyhow::Result<ExitCode> {
-    let args = Args::parse();
+    let arguments = Arguments::of_this_process()?;
+    let mut args = Args::parse_from(arguments.all());
     if let Some(Command::Shepherd) = args.command {
         return Ok(muster_runtime_process::shepherd_main());
     }
+    let hidden = arguments.hide(&SECRET_FLAGS);
     let filter = EnvFilter::try_new(&args.log)?;
     // When nobody reads the log, a complaint about that would end the agent.
     tracing_subscriber::fmt()
@@ -35,6 +39,10 @@ fn main() -> anyhow::Result<ExitCode> {
         .log_internal_errors(false)
         .with_writer(std::io::stderr)
         .init();
+    if let Err(error) = hidden {
+        tracing::warn!(%error, "secrets among the arguments stay visible in the list of processes");
+    }
+    args.read_files()?;
     // An error says that somebody did it before.
     drop(rustls::crypto::ring::default_provider().install_default());
     // One thread is enough: all it does is wait.

@@ -11,6 +11,8 @@ use muster_fleet_mqtt::messages::Status;
 use muster_types::attempt::{Handle, Observation};
 use serde::{Deserialize, Serialize};
 
+use crate::private;
+
 /// How long it is remembered that an attempt was forgotten.
 const MARKS: Duration = Duration::from_hours(24);
 const RECORD: &str = "json";
@@ -51,7 +53,7 @@ pub struct Records {
 impl Records {
     /// Reads what is there.
     pub fn open(dir: &Path) -> io::Result<Self> {
-        fs::create_dir_all(dir)?;
+        private::make_dir(dir)?;
         let mut known = BTreeMap::new();
         for entry in fs::read_dir(dir)? {
             let path = entry?.path();
@@ -95,8 +97,7 @@ impl Records {
         let path = self.path(&record.handle, RECORD);
         let text = serde_json::to_vec(&record).map_err(io::Error::other)?;
         let draft = path.with_extension("new");
-        fs::write(&draft, text)?;
-        fs::File::open(&draft)?.sync_all()?;
+        private::write(&draft, &text)?.sync_all()?;
         fs::rename(draft, path)?;
         self.known.insert(record.handle.clone(), record);
         Ok(())
@@ -104,7 +105,7 @@ impl Records {
 
     /// Forgets an attempt for good.
     pub fn forget(&mut self, handle: &Handle) -> io::Result<()> {
-        fs::write(self.path(handle, MARK), "")?;
+        private::write(&self.path(handle, MARK), b"")?;
         self.known.remove(handle);
         match fs::remove_file(self.path(handle, RECORD)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use muster_types::attempt::Handle;
 
+use crate::private;
+
 /// By container.
 pub type Places = BTreeMap<String, u64>;
 
@@ -20,7 +22,7 @@ pub struct SentPlaces {
 impl SentPlaces {
     /// Below a directory, which is made if it is not there.
     pub fn open(dir: &Path) -> io::Result<Self> {
-        fs::create_dir_all(dir)?;
+        private::make_dir(dir)?;
         Ok(Self { dir: dir.to_owned() })
     }
 
@@ -33,7 +35,7 @@ impl SentPlaces {
 
     /// Writes down up to where they were sent.
     pub fn put(&self, handle: &Handle, places: &Places) {
-        let written = serde_json::to_vec(places).map(|text| fs::write(self.path(handle), text));
+        let written = serde_json::to_vec(places).map(|text| private::write(&self.path(handle), &text));
         if let Ok(Err(error)) = written {
             tracing::debug!(%handle, %error, "up to where a log was sent cannot be written down");
         }

@@ -12,6 +12,7 @@ use ureq::{Agent, Body};
 
 use super::Interrupt;
 use super::failure::FetchFailure;
+use super::source::{shown, shown_words};
 
 /// How often a transfer is taken up without getting any further.
 const TRIES: u32 = 4;
@@ -41,16 +42,16 @@ pub fn download(url: &str, target: &Path, interrupt: &Interrupt) -> Result<(), F
                 match receive(body, &mut file, interrupt) {
                     Ok(()) => return file.sync_all().map_err(disk),
                     Err(Broken::Disk(error)) => return Err(disk(error)),
-                    Err(Broken::Wire(error)) => error.to_string(),
+                    Err(Broken::Wire(error)) => shown_words(&error.to_string()),
                 }
             }
             Err(why) => why,
         };
         tries += 1;
         if tries >= TRIES || interrupt.check().is_err() {
-            return Err(FetchFailure::unreachable(format!("{url}: {broken}")));
+            return Err(FetchFailure::unreachable(format!("{}: {broken}", shown(url))));
         }
-        tracing::info!(url, have, why = broken, "a transfer broke and is taken up again");
+        tracing::info!(url = shown(url), have, why = broken, "a transfer broke and is taken up again");
         std::thread::sleep(PAUSE * tries);
     }
 }
@@ -89,9 +90,14 @@ fn request(
     }
     let answer = match request.call() {
         Ok(answer) => answer,
-        Err(ureq::Error::BadUri(why)) => return Err(FetchFailure::bad(format!("{url}: {why}"))),
-        Err(ureq::Error::Http(why)) => return Err(FetchFailure::bad(format!("{url}: {why}"))),
-        Err(error) => return Ok(Err(error.to_string())),
+        Err(error) => {
+            let (is_bad, why) = (is_bad_url(&error), shown_words(&error.to_string()));
+            return if is_bad {
+                Err(FetchFailure::bad(format!("{}: {why}", shown(url))))
+            } else {
+                Ok(Err(why))
+            };
+        }
     };
     let (head, body) = answer.into_parts();
     let status = head.status;
@@ -103,7 +109,11 @@ fn request(
     if comes_and_goes {
         return Ok(Err(format!("the server answers {status}")));
     }
-    Err(FetchFailure::refused(format!("{url}: the server answers {status}")))
+    Err(FetchFailure::refused(format!("{}: the server answers {status}", shown(url))))
+}
+
+fn is_bad_url(error: &ureq::Error) -> bool {
+    matches!(error, ureq::Error::BadUri(_) | ureq::Error::Http(_))
 }
 
 /// What a server calls this version of the file, if it can be asked for the rest of just that.
@@ -207,6 +217,22 @@ mod tests {
         assert_eq!((failure.reason, failure.transient), ("ArtifactNotFound", false));
         assert!(failure.message.contains("404"), "{}", failure.message);
         assert_eq!(served.join().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_failure_names_no_secret_of_its_url() {
+        let (plain, _served) = serve(vec![answer("404 Not Found", "", "no")]);
+        let secret = |url: &str| format!("{}?sig=hunter2", url.replace("http://", "http://me:hunter2@"));
+        let message = fetch(&secret(&plain)).0.unwrap_err().message;
+        assert!(message.contains(&plain) && !message.contains("hunter2"), "{message}");
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let (redirects, _served) = serve(vec![answer("302 Found", "Location: http://\r\n", "")]);
+        let bad = ["http://me:hunter2@a b/", "http://me:hunter2@/x"].map(str::to_owned);
+        for url in bad.into_iter().chain([secret(&format!("http://127.0.0.1:{port}/x")), secret(&redirects)])
+        {
+            let message = fetch(&url).0.unwrap_err().message;
+            assert!(!message.contains("hunter2"), "{message}");
+        }
     }
 
     #[test]

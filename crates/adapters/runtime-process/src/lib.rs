@@ -5,6 +5,8 @@
 //! server may be killed at any instant, and everything it asked for ends with it; unless it was asked for with
 //! [`Settings::that_go_on`], as agents of robots do: then whoever comes next takes the shepherd over.
 //!
+//! It also keeps secrets among the arguments of this program out of the list of processes: [`Arguments`].
+//!
 //! Start here: [`ProcessRuntime`].
 
 #![warn(missing_docs)]
@@ -15,9 +17,11 @@ mod link;
 mod live_logs;
 mod port;
 mod runtime;
+mod secret_arguments;
 mod shepherd_process;
 mod supervise;
 
 pub use live_logs::LiveLogs;
 pub use muster_exec::{SHEPHERD_VARIABLE, machine_time, shepherd_main};
 pub use runtime::{ProcessRuntime, Settings};
+pub use secret_arguments::{Arguments, SecretFlag, read_secret};
