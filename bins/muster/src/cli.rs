@@ -18,7 +18,7 @@ mod store_command;
 mod task_args;
 mod trace_args;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
@@ -271,13 +271,13 @@ pub struct UpArgs {
     /// Address of the API and console; any address but a loopback one needs TLS
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7400", env = "MUSTER_LISTEN")]
     pub listen: String,
-    /// Certificate (PEM) to serve with; needs --tls-key
+    /// Certificate (PEM) to serve with; needs --tls-key. Both files are read again when they change
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
     /// Private key (PEM) of the certificate
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
-    /// Serve any address with a generated certificate; clients trust it through the kubeconfig
+    /// Serve any address with a generated certificate, which is renewed; clients trust it through the kubeconfig
     #[arg(long, conflicts_with_all = ["tls_cert", "insecure_http"])]
     pub tls_generate: bool,
     /// Further names or addresses for the generated certificate
@@ -381,12 +381,15 @@ pub fn untold<A: Args>() -> A {
 }
 
 impl UpArgs {
-    /// Names and addresses that the generated certificate is for.
+    /// Names and addresses that the generated certificate is for. The broker of robots shows it too.
     pub fn certificate_names(&self, listen: IpAddr) -> (Vec<String>, Vec<IpAddr>) {
         let mut names = vec!["localhost".to_owned()];
         let mut addresses = vec![IpAddr::from([127, 0, 0, 1]), IpAddr::from(std::net::Ipv6Addr::LOCALHOST)];
-        if !addresses.contains(&listen) && !listen.is_unspecified() {
-            addresses.push(listen);
+        let broker = self.robots.mqtt_listen.as_deref().and_then(|text| text.parse::<SocketAddr>().ok());
+        for address in [Some(listen), broker.map(|broker| broker.ip())].into_iter().flatten() {
+            if !addresses.contains(&address) && !address.is_unspecified() {
+                addresses.push(address);
+            }
         }
         for name in &self.tls_name {
             match name.parse() {

@@ -7,7 +7,6 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
-use muster_apiserver::certs;
 
 /// Where the server keeps what it must not lose.
 #[derive(Debug, Clone)]
@@ -73,37 +72,6 @@ impl DataDir {
     pub fn authority(&self) -> PathBuf {
         self.0.join("tls-ca.pem")
     }
-
-    /// The generated certificate, its key and its authority, made again if they are for other names.
-    pub fn identity(&self, names: &[String], addresses: &[IpAddr]) -> anyhow::Result<Identity> {
-        let identity = Identity {
-            ca: self.authority(),
-            cert: self.0.join("tls-cert.pem"),
-            key: self.0.join("tls-key.pem"),
-        };
-        let wanted = format!("{names:?} {addresses:?}");
-        let record = self.0.join("tls-names");
-        let complete = [&identity.ca, &identity.cert, &identity.key].iter().all(|path| path.exists());
-        if complete && fs::read_to_string(&record).is_ok_and(|found| found == wanted) {
-            return Ok(identity);
-        }
-        let generated = certs::generate(names, addresses)?;
-        write_private(&identity.ca, &generated.ca)?;
-        write_private(&identity.cert, &generated.cert)?;
-        write_private(&identity.key, &generated.key)?;
-        write_private(&record, &wanted)?;
-        Ok(identity)
-    }
-}
-
-/// Files of a TLS identity.
-pub struct Identity {
-    /// What clients trust.
-    pub ca: PathBuf,
-    /// The server's certificate.
-    pub cert: PathBuf,
-    /// The server's key.
-    pub key: PathBuf,
 }
 
 /// The text of a kubeconfig with one cluster, one user and one context.

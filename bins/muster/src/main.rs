@@ -7,6 +7,7 @@ mod commands;
 mod data_dir;
 mod files_choice;
 mod hands;
+mod identity;
 mod job_controller;
 mod leading;
 mod machine;

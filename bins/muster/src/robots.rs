@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use muster_apiserver::access::Role;
+use muster_apiserver::tls::Tls;
 use muster_apiserver::tokens::Tokens;
 use muster_engine::fleet;
 use muster_engine::settings::Robots;
@@ -103,6 +104,7 @@ impl RobotPart {
     pub async fn prepare(
         ears: Ears<'_>,
         up: Option<&UpArgs>,
+        tls: Option<&Tls>,
         queue: &QueueArgs,
     ) -> anyhow::Result<Option<Self>> {
         let Ears { data, args, .. } = ears;
@@ -112,7 +114,7 @@ impl RobotPart {
             (None, outside_broker(data, args, url)?)
         } else {
             let credentials = ears.credentials();
-            match own_broker(data, args, up, &topics, credentials.clone()).await {
+            match own_broker(args, up, tls, &topics, credentials.clone()).await {
                 Ok((broker, reach)) => {
                     let link = reach.link(topics.clone(), &args.robot_namespace);
                     let link = Link { is_embedded: true, ..link };
@@ -201,16 +203,16 @@ fn bridge_client(file: &Path) -> anyhow::Result<String> {
 }
 
 async fn own_broker(
-    data: &DataDir,
     args: &RobotArgs,
     up: Option<&UpArgs>,
+    tls: Option<&Tls>,
     topics: &Topics,
     credentials: Credentials,
 ) -> anyhow::Result<(EmbeddedBroker, Reach)> {
     let asked = args.mqtt_listen.as_deref().unwrap_or(USUAL_ADDRESS);
     let listen: SocketAddr =
         asked.parse().with_context(|| format!("--mqtt-listen {asked} is not HOST:PORT and not `off`"))?;
-    let tls = choose_tls(data, up, listen)?;
+    let tls = choose_tls(up, tls, listen)?;
     let secure = tls.is_some();
     let settings = BrokerSettings { listen, tls, topics: topics.clone(), max_clients: MAX_CLIENTS };
     let broker = EmbeddedBroker::start(settings, credentials).await?;
@@ -224,27 +226,23 @@ async fn own_broker(
     Ok((broker, reach))
 }
 
-/// The certificate of the API is that of the broker too, where others can reach it.
+/// The certificate of the API is that of the broker too, where others can reach it, also after it was renewed.
 fn choose_tls(
-    data: &DataDir,
     up: Option<&UpArgs>,
+    tls: Option<&Tls>,
     address: SocketAddr,
-) -> anyhow::Result<Option<(PathBuf, PathBuf)>> {
+) -> anyhow::Result<Option<Arc<rustls::ServerConfig>>> {
     let Some(up) = up.filter(|_| !address.ip().is_loopback()) else { return Ok(None) };
-    if let (Some(cert), Some(key)) = (&up.tls_cert, &up.tls_key) {
-        return Ok(Some((cert.clone(), key.clone())));
-    }
-    if up.insecure_http {
+    if up.insecure_http && up.tls_cert.is_none() {
         tracing::warn!(%address, "plain MQTT: everybody on the network can read what robots are told");
         return Ok(None);
     }
-    if !up.tls_generate {
+    if !up.tls_generate && up.tls_cert.is_none() {
         bail!(
             "--mqtt-listen {address} can be reached from other machines, which needs TLS: give --tls-generate, or \
              --tls-cert and --tls-key, or --insecure-http if you know what you do"
         );
     }
-    let (names, addresses) = up.certificate_names(address.ip());
-    let identity = data.identity(&names, &addresses)?;
-    Ok(Some((identity.cert, identity.key)))
+    let tls = tls.context("the server has no certificate that its broker could show")?;
+    Ok(Some(tls.of_broker()?))
 }

@@ -9,11 +9,11 @@ use anyhow::{Context as _, bail};
 use muster_apiserver::access::Role;
 use muster_apiserver::api::{Api, Settings};
 use muster_apiserver::attempt_tokens::AttemptTokens;
+use muster_apiserver::kinds;
 use muster_apiserver::parts::Parts;
 use muster_apiserver::serve::{Listening, serve};
 use muster_apiserver::shutdown::Shutdown;
 use muster_apiserver::tls::Tls;
-use muster_apiserver::{certs, kinds};
 use muster_kube_jobs::ClusterJobs;
 use muster_ports::clock::{Clock, SystemClock};
 use muster_ports::explain::Explain;
@@ -33,6 +33,7 @@ use crate::cli::{LimitArgs, PodArgs, QueueArgs, ResourceArgs, RobotArgs, StoreAr
 use crate::data_dir::{DataDir, kubeconfig_text, random_word, rewrite_private, server_id, server_url};
 use crate::files_choice;
 use crate::hands::Hands;
+use crate::identity::{Generated, Given, Source};
 use crate::leading::Replica;
 use crate::relay_env::RelayEnv;
 use crate::robots::Ears;
@@ -180,9 +181,11 @@ impl Server {
     pub async fn start(data: &DataDir, options: &Options<'_>) -> anyhow::Result<Self> {
         let (listener, address) = listen(options.listen).await?;
         let behind = Behind::prepare(options.tls).await?;
-        let (listening, ca) = choose_listening(data, options.tls, address, behind.as_ref())?;
         let telemetry = Telemetry::default();
+        // Before the certificate is renewed: another server may be at work in this directory.
         let (store, identity) = store_choice::open(data, options.store, options.limits, &telemetry)?;
+        let (listening, proof) = choose_listening(data, options.tls, address, behind.as_ref())?;
+        let ca = proof.as_ref().map(|proof| proof.trust.clone());
         let shutdown = Shutdown::default();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let registry = kinds::registry().with_types_of(&store);
@@ -213,6 +216,7 @@ impl Server {
         let work = Work {
             data: data.clone(),
             up: options.tls.cloned(),
+            tls: listening.tls.clone(),
             engine: options.engine.clone(),
             relay: options.relay.clone(),
             limits: options.limits.clone(),
@@ -233,6 +237,17 @@ impl Server {
         let admin = write_access(data, &api, &admin_name, &url, ca.as_deref()).await?;
         let mut robots = None;
         let mut hearing = JoinSet::new();
+        if let Some(Proof { source, tls, trust }) = proof {
+            let (data, url, admin) = (data.clone(), url.clone(), admin.clone());
+            let authority = work.reach.authority.clone();
+            hearing.spawn(async move {
+                let trusted = |ca: &str| {
+                    let kubeconfig = kubeconfig_text(&url, Some(ca), &admin_name, &admin);
+                    publish_trust(&data, &kubeconfig, authority.as_deref(), ca);
+                };
+                source.follow(&tls, trust, trusted).await;
+            });
+        }
         if let Some(args) = options.bridge
             && let Some(broker) = &args.mqtt_url
         {
@@ -306,26 +321,35 @@ async fn listen(asked: &str) -> anyhow::Result<(TcpListener, SocketAddr)> {
     Ok((listener, address))
 }
 
-/// TLS and plain HTTP on this address, and the authority clients have to trust.
+/// What a server that speaks TLS proves itself with.
+struct Proof {
+    source: Source,
+    tls: Arc<Tls>,
+    /// What clients have to trust.
+    trust: String,
+}
+
+/// TLS and plain HTTP on this address, and the certificate there.
 fn choose_listening(
     data: &DataDir,
     tls: Option<&UpArgs>,
     address: SocketAddr,
     behind: Option<&Behind>,
-) -> anyhow::Result<(Listening, Option<String>)> {
+) -> anyhow::Result<(Listening, Option<Proof>)> {
     let Some(args) = tls else { return Ok((Listening { tls: None, plain: true }, None)) };
-    let speak = |cert: &Path, key: &Path| -> anyhow::Result<Option<Arc<Tls>>> {
-        let tls = Tls::new(certs::load(cert, key)?)?;
-        Ok(Some(Arc::new(match behind {
+    let speak = |mut source: Source, plain: bool| -> anyhow::Result<(Listening, Option<Proof>)> {
+        let identity = source.open()?;
+        let tls = Tls::new(identity.certified)?;
+        let tls = Arc::new(match behind {
             Some(behind) => tls.behind(behind.proxy()),
             None => tls,
-        })))
+        });
+        let proof = Proof { source, tls: tls.clone(), trust: identity.trust };
+        Ok((Listening { tls: Some(tls), plain }, Some(proof)))
     };
     let loopback = address.ip().is_loopback();
     if let (Some(cert), Some(key)) = (&args.tls_cert, &args.tls_key) {
-        let tls = speak(cert, key)?;
-        let trust = fs::read_to_string(cert)?;
-        return Ok((Listening { tls, plain: loopback || args.insecure_http }, Some(trust)));
+        return speak(Source::Given(Given::new(cert, key)), loopback || args.insecure_http);
     }
     if !loopback && args.insecure_http {
         tracing::warn!(%address, "plain HTTP: everybody on the network can read the tokens");
@@ -338,13 +362,25 @@ fn choose_listening(
         );
     }
     let (names, addresses) = args.certificate_names(address.ip());
-    let identity = data.identity(&names, &addresses)?;
-    let tls = speak(&identity.cert, &identity.key)?;
-    let authority = fs::read_to_string(identity.ca)?;
-    if let Some(behind) = behind {
-        behind.tell_authority(&authority);
+    let (listening, proof) = speak(Source::Generated(Generated::new(data, names, addresses)), loopback)?;
+    if let (Some(behind), Some(proof)) = (behind, &proof) {
+        behind.tell_authority(&proof.trust);
     }
-    Ok((Listening { tls, plain: loopback }, Some(authority)))
+    Ok((listening, proof))
+}
+
+/// Writes where clients and attempts of this machine look what they have to trust from now on. Others keep what they copied.
+fn publish_trust(data: &DataDir, kubeconfig: &str, of_attempts: Option<&Path>, ca: &str) {
+    let path = data.kubeconfig();
+    let written = rewrite_private(&path, kubeconfig)
+        .and_then(|()| of_attempts.map_or(Ok(()), |path| rewrite_private(path, ca)));
+    match written {
+        Ok(()) => tracing::info!(
+            "clients have to trust another certificate, and {} is written again; give it to those who copied it",
+            path.display()
+        ),
+        Err(error) => tracing::warn!("clients do not learn which certificate to trust: {error:#}"),
+    }
 }
 
 fn settings(limits: &LimitArgs) -> Settings {

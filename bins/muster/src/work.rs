@@ -13,6 +13,7 @@ use muster_apiserver::attempt_tokens::AttemptTokens;
 use muster_apiserver::registry::Registry;
 use muster_apiserver::serve::Listening;
 use muster_apiserver::shutdown::Shutdown;
+use muster_apiserver::tls::Tls;
 use muster_apiserver::{expired_tokens, garbage};
 use muster_engine::engine::{Engine, Outside};
 use muster_engine::files::Keeper;
@@ -72,6 +73,7 @@ pub struct Work {
     pub data: DataDir,
     /// How the server proves itself, and so its broker.
     pub up: Option<UpArgs>,
+    pub tls: Option<Arc<Tls>>,
     pub engine: Option<EngineOptions>,
     pub relay: Option<RelayOptions>,
     pub limits: LimitArgs,
@@ -257,7 +259,7 @@ impl Work {
             Some(args) => {
                 let (store, clock) = (store.clone(), self.clock.clone());
                 let ears = Ears { data, args, store, clock, telemetry: self.telemetry.clone() };
-                RobotPart::prepare(ears, self.up.as_ref(), asked).await?
+                RobotPart::prepare(ears, self.up.as_ref(), self.tls.as_deref(), asked).await?
             }
             None => None,
         };
@@ -317,7 +319,7 @@ impl Work {
 pub struct Reach {
     url: String,
     /// A file with the authority of its certificate, if that matters.
-    authority: Option<PathBuf>,
+    pub authority: Option<PathBuf>,
     /// The authority itself, if it speaks TLS at all.
     ca: Option<String>,
 }

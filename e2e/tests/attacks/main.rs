@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod bucket_owners;
 #[cfg(test)]
+mod certificates;
+#[cfg(test)]
 mod console_tokens;
 #[cfg(test)]
 mod expression_bombs;

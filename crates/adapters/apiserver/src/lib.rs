@@ -47,6 +47,7 @@ mod query;
 pub mod refusal;
 pub mod registry;
 mod render;
+pub mod renewal;
 mod respond;
 mod reviews;
 pub mod serve;

@@ -1,13 +1,13 @@
-//! How a socket speaks TLS, and whom it believes to be the cluster's own API server, which may change while it runs.
+//! How a socket speaks TLS, with a certificate that can be replaced while it runs, and whom it believes to be the cluster's own API server, which may change while it runs.
 
 use std::sync::Arc;
 
 use muster_ports::delegate::FrontProxy;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use rustls::server::WebPkiClientVerifier;
-use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
+use rustls::sign::CertifiedKey;
 use rustls::{RootCertStore, ServerConfig};
 use tokio::sync::watch;
 
@@ -17,9 +17,19 @@ use crate::front_proxy::{Fronted, is_named};
 /// What is known of the cluster's own API server; nothing as long as the cluster was not asked.
 pub type KnownProxy = watch::Receiver<Option<Arc<FrontProxy>>>;
 
+/// What a server proves itself with. Every handshake asks for it.
+#[derive(Debug)]
+struct Identity(RwLock<Arc<CertifiedKey>>);
+
+impl ResolvesServerCert for Identity {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.read().clone())
+    }
+}
+
 /// The TLS of a server.
 pub struct Tls {
-    identity: Arc<SingleCertAndKey>,
+    identity: Arc<Identity>,
     proxy: Option<KnownProxy>,
     made: Mutex<Secured>,
 }
@@ -43,7 +53,7 @@ impl Secured {
 impl Tls {
     /// The TLS of a server with this identity.
     pub fn new(identity: CertifiedKey) -> Result<Self, CertError> {
-        let identity = Arc::new(SingleCertAndKey::from(identity));
+        let identity = Arc::new(Identity(RwLock::new(Arc::new(identity))));
         let made = Mutex::new(Secured { config: config(&identity, None)?, proxy: None });
         Ok(Self { identity, proxy: None, made })
     }
@@ -52,6 +62,22 @@ impl Tls {
     #[must_use]
     pub fn behind(self, proxy: KnownProxy) -> Self {
         Self { proxy: Some(proxy), ..self }
+    }
+
+    /// New connections see this identity; those that are open go on.
+    pub fn replace(&self, identity: CertifiedKey) {
+        *self.identity.0.write() = Arc::new(identity);
+    }
+
+    /// The TLS of the broker of robots, with the same identity.
+    pub fn of_broker(&self) -> Result<Arc<ServerConfig>, CertError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_cert_resolver(self.identity.clone());
+        config.alpn_protocols = vec![b"mqtt".to_vec()];
+        Ok(Arc::new(config))
     }
 
     /// The TLS of the next connection.
@@ -72,10 +98,7 @@ impl Tls {
     }
 }
 
-fn config(
-    identity: &Arc<SingleCertAndKey>,
-    proxy: Option<&FrontProxy>,
-) -> Result<Arc<ServerConfig>, CertError> {
+fn config(identity: &Arc<Identity>, proxy: Option<&FrontProxy>) -> Result<Arc<ServerConfig>, CertError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder =
         ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()?;

@@ -4,19 +4,20 @@
 //! may use its own topics alone. What is under way is not kept over a restart: the bridge asks robots again.
 
 use std::future::Future;
+use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mqtt5::broker::config::{BrokerConfig, StorageBackend, TlsConfig};
+use mqtt5::broker::config::{BrokerConfig, StorageBackend};
 use mqtt5::broker::{AuthProvider, AuthResult, BrokerShutdownHandle, MqttBroker};
 use mqtt5::packet::connect::ConnectPacket;
 use mqtt5::protocol::v5::reason_codes::ReasonCode;
 use muster_ports::clock::{Clock as _, SystemClock};
 use parking_lot::Mutex;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustls::ServerConfig;
 use thiserror::Error;
 use tokio::sync::oneshot;
 
@@ -24,6 +25,7 @@ use crate::connection::{Login, joining_client};
 use crate::credentials::{Claim, Credentials, hex};
 use crate::link::Patience;
 use crate::messages::MAX_PAYLOAD;
+use crate::tls_front::TlsFront;
 use crate::topics::Topics;
 
 /// The user of the bridge. No robot can be called so.
@@ -51,8 +53,8 @@ pub struct BrokerError {
 pub struct BrokerSettings {
     /// Where.
     pub listen: SocketAddr,
-    /// Certificate and key, if it speaks TLS.
-    pub tls: Option<(PathBuf, PathBuf)>,
+    /// How it speaks TLS, if it does. The certificate may change while it runs.
+    pub tls: Option<Arc<ServerConfig>>,
     /// What topics begin with.
     pub topics: Topics,
     /// The most clients at once.
@@ -73,7 +75,9 @@ pub struct EmbeddedBroker {
 impl EmbeddedBroker {
     /// Starts it. When this returns, it takes connections.
     pub async fn start(settings: BrokerSettings, credentials: Credentials) -> Result<Self, BrokerError> {
-        raise_descriptor_limit(settings.max_clients);
+        // A robot that speaks TLS has a connection to the front, and the front one to the broker, which has two ends.
+        let each = if settings.tls.is_some() { 3 } else { 1 };
+        raise_descriptor_limit(settings.max_clients.saturating_mul(each));
         let failed = |why: String| BrokerError { address: settings.listen, why };
         let mut secret = [0_u8; 32];
         getrandom::fill(&mut secret).map_err(|error| failed(error.to_string()))?;
@@ -85,10 +89,11 @@ impl EmbeddedBroker {
             secret: secret.clone(),
             patience: Mutex::default(),
         };
+        let secure = settings.tls.clone().map(|tls| (settings.listen, tls, settings.max_clients));
         let (told, begun) = oneshot::channel();
         std::thread::Builder::new()
             .name("broker".to_owned())
-            .spawn(move || serve(config, gate, told))
+            .spawn(move || serve(config, gate, secure, told))
             .map_err(|error| failed(error.to_string()))?;
         let begun = begun.await.map_err(|_| failed("its thread ended".to_owned()))?;
         // The broker says at length that an address is taken; trying it again says so in a few words. Trying it before would take
@@ -98,7 +103,7 @@ impl EmbeddedBroker {
         };
         let Begun { plain, secure, shutdown } = begun.map_err(|why| failed(briefly(why)))?;
         let inner = plain.unwrap_or(settings.listen);
-        let address = secure.filter(|_| settings.tls.is_some()).unwrap_or(inner);
+        let address = secure.unwrap_or(inner);
         let login = Login { client: "muster-bridge".to_owned(), user: BRIDGE.to_owned(), password: secret };
         Ok(Self { address, inner, login, shutdown })
     }
@@ -113,7 +118,12 @@ struct Begun {
 
 /// Serves until it is told to end, on this thread alone: what goes from one client to another never waits for another thread, and
 /// robots that are loud take no thread from those who ask the API.
-fn serve(config: BrokerConfig, gate: Gate, told: oneshot::Sender<Result<Begun, String>>) {
+fn serve(
+    config: BrokerConfig,
+    gate: Gate,
+    secure: Option<Secure>,
+    told: oneshot::Sender<Result<Begun, String>>,
+) {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         // Whoever asked is gone, or hears of it.
@@ -125,23 +135,44 @@ fn serve(config: BrokerConfig, gate: Gate, told: oneshot::Sender<Result<Begun, S
             Err(error) => return drop(told.send(Err(error.to_string()))),
         };
         let mut broker = broker.with_auth_provider(Arc::new(gate));
-        let begun = Begun {
-            plain: broker.local_addr(),
-            secure: broker.tls_local_addr(),
-            shutdown: broker.shutdown_handle(),
+        let plain = broker.local_addr();
+        let front = match bind_front(secure).await {
+            Ok(front) => front,
+            Err(error) => return drop(told.send(Err(error.to_string()))),
         };
+        let (front, secure) = front.unzip();
+        let begun = Begun { plain, secure, shutdown: broker.shutdown_handle() };
         let mut ready = broker.ready_receiver();
         let announce = async move {
             let outcome = ready.wait_for(|ready| *ready).await.map(|_| ()).map_err(|error| error.to_string());
             drop(told.send(outcome.map(|()| begun)));
         };
+        let before = async move {
+            match front.zip(plain) {
+                Some((front, plain)) => front.run(plain).await,
+                None => std::future::pending().await,
+            }
+        };
         let run = async move {
-            if let Err(error) = broker.run().await {
-                tracing::error!(%error, "the broker of robots ended");
+            tokio::select! {
+                ended = broker.run() => if let Err(error) = ended {
+                    tracing::error!(%error, "the broker of robots ended");
+                },
+                () = before => {}
             }
         };
         tokio::join!(run, announce);
     });
+}
+
+/// Where robots that speak TLS come, how it is spoken, and how many there may be.
+type Secure = (SocketAddr, Arc<ServerConfig>, usize);
+
+async fn bind_front(secure: Option<Secure>) -> io::Result<Option<(TlsFront, SocketAddr)>> {
+    let Some((address, tls, most)) = secure else { return Ok(None) };
+    let front = TlsFront::bind(address, tls, most).await?;
+    let address = front.address()?;
+    Ok(Some((front, address)))
 }
 
 impl Drop for EmbeddedBroker {
@@ -165,14 +196,8 @@ fn raise_descriptor_limit(clients: usize) {
 
 fn configure(settings: &BrokerSettings) -> BrokerConfig {
     let inner = SocketAddr::from(([127, 0, 0, 1], 0));
-    let tls = settings.tls.as_ref().map(|(cert, key)| {
-        let mut tls = TlsConfig::new(cert.clone(), key.clone());
-        tls.bind_addresses = vec![settings.listen];
-        tls
-    });
     let mut config = BrokerConfig {
-        bind_addresses: vec![if tls.is_some() { inner } else { settings.listen }],
-        tls_config: tls,
+        bind_addresses: vec![if settings.tls.is_some() { inner } else { settings.listen }],
         max_clients: settings.max_clients,
         session_expiry_interval: SESSIONS,
         max_packet_size: MAX_PAYLOAD + (4 << 10),

@@ -28,6 +28,8 @@ mod live_logs;
 mod log_store;
 #[cfg(feature = "server")]
 mod runtime;
+#[cfg(feature = "server")]
+mod tls_front;
 
 pub use broker_url::{BrokerUrl, BrokerUrlError};
 pub use connection::{Connection, Event, Login, Will, joining_client, trust_file};
