@@ -2,6 +2,7 @@
 
 mod adapter_args;
 mod array_spec;
+mod egress_args;
 mod examples;
 mod follow_args;
 mod goal;
@@ -27,6 +28,7 @@ use clap_complete::Shell;
 use muster_types::Duration;
 
 pub use adapter_args::AdapterCommand;
+pub use egress_args::EgressArgs;
 pub use follow_args::{
     CancelArgs, ExplainArgs, ExplainOutput, LogsArgs, RetryArgs, TopArgs, WaitArgs, WatchArgs,
 };
@@ -310,6 +312,8 @@ pub struct UpArgs {
     pub robots: RobotArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
+    #[command(flatten)]
+    pub egress: EgressArgs,
     #[command(flatten)]
     pub traces: TraceArgs,
     #[command(flatten)]

@@ -85,6 +85,14 @@ impl RelayEnv {
         }
     }
 
+    /// Where the broker and the journal are, with their usual ports. The operator named them, so no policy denies them.
+    pub fn endpoints(&self) -> impl Iterator<Item = (String, u16)> {
+        [&self.broker, &self.journal].into_iter().flatten().filter_map(|url| {
+            let address = Address::parse(url).ok()?;
+            Some((address.host, address.port?))
+        })
+    }
+
     /// The sink that is described, if one is.
     pub fn sink(&self) -> Option<Value> {
         self.broker.as_ref()?;
@@ -141,6 +149,8 @@ mod tests {
         assert_eq!(env.variable(BROKER).as_deref(), Some("amqp://me:p%40ss%2Fword@rabbit:5672/%2F"));
         assert_eq!(env.variable(JOURNAL).as_deref(), Some("redis://:secret@redis:6379/3"));
         assert_eq!(env.namespace.as_deref(), Some("cds"));
+        let endpoints: Vec<_> = env.endpoints().collect();
+        assert_eq!(endpoints, [("rabbit".to_owned(), 5672), ("redis".to_owned(), 6379)]);
         let sink = env.sink().unwrap();
         assert_eq!(sink["spec"]["amqp"]["exchange"], "cdsresponder");
         assert_eq!(sink["spec"]["sources"], json!({"kubeJobs": {}}));

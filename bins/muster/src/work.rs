@@ -15,6 +15,7 @@ use muster_apiserver::serve::Listening;
 use muster_apiserver::shutdown::Shutdown;
 use muster_apiserver::tls::Tls;
 use muster_apiserver::{expired_tokens, garbage};
+use muster_egress::EgressPolicy;
 use muster_engine::engine::{Engine, Outside};
 use muster_engine::files::Keeper;
 use muster_engine::questions::{Explainer, Question};
@@ -46,7 +47,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::adapter_env::adapter_env;
-use crate::cli::{LimitArgs, ResourceArgs, Sending, UpArgs};
+use crate::cli::{EgressArgs, LimitArgs, ResourceArgs, Sending, UpArgs, untold};
 use crate::data_dir::{DataDir, rewrite_private, server_url};
 use crate::hands::Hands;
 use crate::machine::Machine;
@@ -189,12 +190,26 @@ impl Work {
                 kube_jobs: self.kube_jobs.clone(),
                 store: store.clone(),
                 clock: clock(),
-                sinks: Arc::new(SinkMaker::new(self.data.folder("sinks")?, self.variables())),
+                sinks: Arc::new(self.sink_maker()?),
                 telemetry: self.telemetry.clone(),
             };
             loops.spawn(relay::run(outside, relay_settings(&self.limits)));
         }
         Ok(Working { robots, loops, running })
+    }
+
+    /// Where objects may make the server connect to.
+    fn egress(&self) -> EgressPolicy {
+        self.up.as_ref().map_or_else(untold::<EgressArgs>, |up| up.egress.clone()).policy()
+    }
+
+    /// What connects to event sinks.
+    fn sink_maker(&self) -> anyhow::Result<SinkMaker> {
+        let relay = self.relay.as_ref();
+        let named = relay.map(|relay| relay.env.endpoints().collect::<Vec<_>>()).unwrap_or_default();
+        let policy = self.egress();
+        let policy = named.iter().fold(policy, |policy, (host, port)| policy.with_endpoint(host, *port));
+        Ok(SinkMaker::new(self.data.folder("sinks")?, self.variables(), policy))
     }
 
     /// The variables that sinks may name.
@@ -205,7 +220,8 @@ impl Work {
 
     /// Starts what sees to managed resources.
     fn start_resources(&self, wanted: &ResourceArgs, store: &Store, loops: &mut JoinSet<()>) {
-        let (outbound, answers) = LiveOutbound::new(wanted.adapter_kubeconfig.clone());
+        let policy = Arc::new(self.egress());
+        let (outbound, answers) = LiveOutbound::new(wanted.adapter_kubeconfig.clone(), policy);
         // An error says that somebody did it before.
         drop(rustls::crypto::ring::default_provider().install_default());
         let settings = ResourceSettings {

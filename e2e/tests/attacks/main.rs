@@ -7,6 +7,8 @@ mod certificates;
 #[cfg(test)]
 mod console_tokens;
 #[cfg(test)]
+mod egress;
+#[cfg(test)]
 mod expression_bombs;
 #[cfg(test)]
 mod many_watches;

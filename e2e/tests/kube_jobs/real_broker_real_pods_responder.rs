@@ -8,6 +8,7 @@ use muster_e2e::client_tool::ClientTool;
 use muster_e2e::cluster::{Cluster, POD};
 use muster_e2e::server::Server;
 use muster_e2e::wait::wait_for;
+use muster_egress::EgressPolicy;
 use muster_ports::publisher::Publisher as _;
 use muster_relay_sinks::address::Address;
 use muster_relay_sinks::amqp::{AmqpPublisher, Consumer};
@@ -188,7 +189,11 @@ fn who_wants_to_keep_jobs_keeps_them_and_what_nobody_understands_is_on_a_queue_o
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let address = Address::parse(&scene.rabbit.url()).unwrap();
-        let mut session = AmqpPublisher::new(address.clone(), "cdsresponder").open().await.unwrap();
+        let mut session =
+            AmqpPublisher::new(address.clone(), "cdsresponder", EgressPolicy::unrestricted().into())
+                .open()
+                .await
+                .unwrap();
         let strange = Message {
             id: "strange".to_owned(),
             key: "k".into(),

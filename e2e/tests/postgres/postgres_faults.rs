@@ -223,7 +223,9 @@ fn a_hundred_faults_lose_nothing_and_double_nothing() {
     let start = |wire: &Wire| {
         let (store, files) = (postgres.url_at(wire.port()), files.display().to_string());
         let roles = ["--roles", "api,engine,relay", "--slots", "8", "--lease", "2s"];
-        Server::start(&[&roles[..], &["--store", &store, "--files", &files]].concat())
+        Server::start(
+            &[&roles[..], &["--store", &store, "--files", &files, "--egress-allow", "127.0.0.1"]].concat(),
+        )
     };
     let mut replicas: Vec<Server> = wires.iter().map(start).collect();
     let token = replicas[0].admin_token();

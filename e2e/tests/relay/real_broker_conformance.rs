@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use muster_e2e::brokers::{Mosquitto, Rabbit, Redis};
 use muster_e2e::lines::Lines;
+use muster_egress::EgressPolicy;
 use muster_ports::publisher::conformance::{Subject, all};
 use muster_ports::publisher::{Journal as _, Publisher};
 use muster_relay_sinks::address::Address;
@@ -48,7 +49,7 @@ async fn rabbitmq_does_what_every_publisher_must() {
     let rabbit = Rabbit::start();
     let address = Address::parse(&rabbit.url()).unwrap();
     let consumer = Consumer::open(&address, "e", "q", &["cds.#"], 1000).await.unwrap();
-    let publisher = AmqpPublisher::new(address, "e");
+    let publisher = AmqpPublisher::new(address, "e", EgressPolicy::unrestricted().into());
     all(&Queue { publisher, consumer: Mutex::new((consumer, Vec::new())) }).await;
 }
 
@@ -97,7 +98,7 @@ async fn mosquitto_does_what_every_publisher_must() {
     }
     while lines.next_within(Duration::from_millis(300)).is_some() {}
     let address = Address::parse(&format!("mqtt://127.0.0.1:{port}")).unwrap();
-    let publisher = MqttPublisher::new(address, "a/b", "muster-test");
+    let publisher = MqttPublisher::new(address, "a/b", "muster-test", EgressPolicy::unrestricted().into());
     all(&Topic { publisher, lines: std::sync::Mutex::new((lines, Vec::new())) }).await;
     listener.kill().unwrap();
     listener.wait().unwrap();
@@ -107,7 +108,7 @@ async fn mosquitto_does_what_every_publisher_must() {
 async fn redis_keeps_a_value_through_a_kill_and_its_absence_is_told() {
     let mut redis = Redis::start();
     let address = Address::parse(&redis.url()).unwrap();
-    let key = RedisKey::new(address, "cdsreaper:most-recent-event");
+    let key = RedisKey::new(address, "cdsreaper:most-recent-event", EgressPolicy::unrestricted().into());
     assert_eq!(key.read().await.unwrap(), None);
     key.write("41").await.unwrap();
     key.write("42").await.unwrap();

@@ -65,7 +65,7 @@ fn write_lives(database: &Path, round: usize) {
 #[test]
 fn no_message_is_lost_and_order_holds_though_broker_journal_relay_and_server_are_killed() {
     let (mut rabbit, mut redis) = (Rabbit::start(), Redis::start());
-    let mut server = Server::start(&["--roles", "api,relay"]);
+    let mut server = Server::start(&["--roles", "api,relay", "--egress-allow", "127.0.0.0/8,::1"]);
     let consumer = Consumer::start(&rabbit.url(), "kills");
     let journal = json!({"redis": {"url": redis.url()}});
     make_sink(&server, "rabbit", &json!({"amqp": {"url": rabbit.url()}, "journal": journal}));

@@ -3,6 +3,7 @@
 use muster_e2e::brokers::{Rabbit, free_port};
 use muster_e2e::server::Server;
 use muster_e2e::wait::wait_for;
+use muster_egress::EgressPolicy;
 use muster_ports::publisher::Publisher as _;
 use muster_relay_sinks::address::Address;
 use muster_relay_sinks::amqp::{AmqpPublisher, Connection};
@@ -11,10 +12,13 @@ use serde_json::json;
 use crate::consumer::Consumer;
 use crate::world::{LONG, make_sink, make_task, status, wait_for_reason};
 
+/// A relay that may connect to the brokers of these tests.
+const RELAY: [&str; 4] = ["--roles", "api,relay", "--egress-allow", "127.0.0.0/8,::1"];
+
 #[test]
 fn each_trouble_with_a_broker_has_its_reason() {
     let rabbit = Rabbit::start();
-    let server = Server::start(&["--roles", "api,relay"]);
+    let server = Server::start(&RELAY);
     let amqp = |url: String, exchange: &str| json!({"amqp": {"url": url, "exchange": exchange}});
     make_sink(&server, "nobody", &amqp(format!("amqp://127.0.0.1:{}", free_port()), ""));
     make_sink(&server, "stranger", &amqp(rabbit.url_for("guest:wrong", ""), ""));
@@ -37,7 +41,7 @@ fn each_trouble_with_a_broker_has_its_reason() {
 #[test]
 fn what_no_queue_takes_is_kept_until_one_does() {
     let rabbit = Rabbit::start();
-    let server = Server::start(&["--roles", "api,relay"]);
+    let server = Server::start(&RELAY);
     make_sink(&server, "rabbit", &json!({"amqp": {"url": rabbit.url()}}));
     wait_for_reason(&server, "rabbit", "Connected", "Connected");
     make_task(&server, "a");
@@ -53,7 +57,7 @@ fn what_no_queue_takes_is_kept_until_one_does() {
 fn a_broker_whose_disk_is_full_is_told_of_and_gets_everything_when_it_is_not() {
     let rabbit = Rabbit::start();
     let consumer = Consumer::start(&rabbit.url(), "full");
-    let server = Server::start(&["--roles", "api,relay"]);
+    let server = Server::start(&RELAY);
     make_sink(&server, "rabbit", &json!({"amqp": {"url": rabbit.url()}}));
     wait_for_reason(&server, "rabbit", "Connected", "Connected");
     rabbit.control(&["set_disk_free_limit", "900000GB"]);
@@ -75,12 +79,12 @@ fn a_broker_that_speaks_tls_is_trusted_if_its_authority_is() {
     std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
     let rabbit = Rabbit::start_tls(&certificate, &key);
     let sink = json!({"amqp": {"url": format!("amqps://guest:guest@localhost:{}", rabbit.port())}});
-    let stranger = Server::start(&["--roles", "api,relay"]);
+    let stranger = Server::start(&RELAY);
     make_sink(&stranger, "rabbit", &sink);
     let message = wait_for_reason(&stranger, "rabbit", "Connected", "NotTrusted");
     assert!(message.contains("certificate"), "{message}");
     let trust = [("SSL_CERT_FILE", certificate.display().to_string())];
-    let friend = Server::start_with(&["--roles", "api,relay"], &trust);
+    let friend = Server::start_with(&RELAY, &trust);
     make_sink(&friend, "rabbit", &sink);
     wait_for_reason(&friend, "rabbit", "Connected", "Connected");
     make_task(&friend, "a");
@@ -93,7 +97,8 @@ async fn a_connection_that_the_broker_ends_is_noticed_while_idle() {
     let mut rabbit = Rabbit::start();
     let address = Address::parse(&rabbit.url()).unwrap();
     assert!(Connection::open(&address).await.is_ok());
-    let mut session = AmqpPublisher::new(address, "e").open().await.unwrap();
+    let mut session =
+        AmqpPublisher::new(address, "e", EgressPolicy::unrestricted().into()).open().await.unwrap();
     rabbit.kill();
     let error = session.verdicts().await.unwrap_err();
     assert_eq!(error.reason, "Disconnected");

@@ -18,6 +18,7 @@ const LAYERS: &[Layer] = &[
     Layer { at: "crates/merge", may_use: &[], never: &["tokio"] },
     Layer { at: "crates/core/*", may_use: &["crates/types", "crates/core/expr"], never: &["tokio"] },
     Layer { at: "crates/ports", may_use: &["crates/types"], never: &[] },
+    Layer { at: "crates/egress", may_use: &[], never: &[] },
     Layer { at: "crates/engine", may_use: &["crates/types", "crates/core/*", "crates/ports"], never: &[] },
     Layer { at: "crates/exec", may_use: &["crates/types"], never: &[] },
     Layer {
@@ -38,6 +39,16 @@ const LAYERS: &[Layer] = &[
     Layer {
         at: "crates/adapters/runtime-process",
         may_use: &["crates/types", "crates/ports", "crates/exec"],
+        never: &[],
+    },
+    Layer {
+        at: "crates/adapters/outbound",
+        may_use: &["crates/types", "crates/ports", "crates/egress"],
+        never: &[],
+    },
+    Layer {
+        at: "crates/adapters/relay-sinks",
+        may_use: &["crates/types", "crates/ports", "crates/egress"],
         never: &[],
     },
     Layer { at: "crates/adapters/*", may_use: &["crates/types", "crates/ports"], never: &[] },
@@ -126,6 +137,8 @@ mod tests {
             ("crates/adapters/apiserver", "crates/core/tasks"),
             ("crates/adapters/runtime-process", "crates/exec"),
             ("crates/adapters/store-sql", "crates/ports"),
+            ("crates/adapters/outbound", "crates/egress"),
+            ("crates/adapters/relay-sinks", "crates/egress"),
             ("crates/adapters/store-sql", "tokio"),
             ("bins/muster", "crates/adapters/apiserver"),
             ("e2e", "crates/adapters/client"),
@@ -146,6 +159,8 @@ mod tests {
             ("crates/types", "tokio"),
             ("crates/engine", "crates/adapters/apiserver"),
             ("crates/adapters/store-sql", "crates/merge"),
+            ("crates/adapters/store-sql", "crates/egress"),
+            ("crates/egress", "crates/ports"),
             ("crates/adapters/store-sql", "crates/exec"),
             ("crates/adapters/web", "crates/adapters/apiserver"),
             ("crates/adapters/web", "crates/engine"),

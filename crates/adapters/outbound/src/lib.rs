@@ -6,6 +6,7 @@
 #![warn(missing_docs)]
 
 mod cluster;
+mod egress_connector;
 mod http;
 mod live_outbound;
 mod otlp;

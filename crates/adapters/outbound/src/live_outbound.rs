@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use muster_egress::EgressPolicy;
 use muster_ports::outbound::{Outbound, OutboundAnswer, OutboundCall, Ticket};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -28,13 +29,16 @@ struct Inner {
 
 impl LiveOutbound {
     /// Calls are made from the runtime this is called in. Manifests go to the cluster of a kubeconfig, or, without one, to
-    /// the cluster this server runs in.
-    pub fn new(kubeconfig: Option<PathBuf>) -> (Self, UnboundedReceiver<OutboundAnswer>) {
+    /// the cluster this server runs in. URLs are called where the policy allows it.
+    pub fn new(
+        kubeconfig: Option<PathBuf>,
+        policy: Arc<EgressPolicy>,
+    ) -> (Self, UnboundedReceiver<OutboundAnswer>) {
         let (answers, received) = unbounded_channel();
         let inner = Inner {
             answers,
             room: Semaphore::new(MOST_CALLS),
-            http: Http::default(),
+            http: Http::new(policy),
             cluster: Cluster::new(kubeconfig),
         };
         (Self { inner: Arc::new(inner) }, received)

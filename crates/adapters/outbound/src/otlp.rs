@@ -4,8 +4,10 @@
 //! Spans are gathered for a moment and sent together. A collector that does not answer is tried again a few times; then the
 //! spans are let go and counted, because whoever works must not wait for whoever watches.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use muster_egress::EgressPolicy;
 use muster_ports::clock::Millis;
 use muster_ports::outbound::HttpCall;
 use muster_ports::publisher::Boxed;
@@ -43,7 +45,9 @@ impl Otlp {
     /// A collector at the address that `OTEL_EXPORTER_OTLP_ENDPOINT` would have, with headers for every request.
     pub fn new(endpoint: &str, headers: StringMap, telemetry: Telemetry) -> Self {
         let url = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
-        Self { http: Http::default(), url, headers, telemetry }
+        // A flag of the server names it.
+        let http = Http::new(Arc::new(EgressPolicy::unrestricted()));
+        Self { http, url, headers, telemetry }
     }
 
     /// Sends what arrives until nothing can arrive any more.

@@ -1,7 +1,9 @@
 //! Calls of URLs, against small servers of this test.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use muster_egress::EgressPolicy;
 use muster_outbound::LiveOutbound;
 use muster_ports::outbound::{HttpCall, Outbound as _, OutboundCall, Ticket};
 use muster_types::adapter_action::HttpMethod;
@@ -39,10 +41,14 @@ fn get(url: String) -> HttpCall {
     HttpCall { method, url, headers, body: None, timeout: Duration::from_secs(20) }
 }
 
-async fn call(call: OutboundCall) -> Result<Value, String> {
+async fn call(what: OutboundCall) -> Result<Value, String> {
+    call_within(what, EgressPolicy::new(vec!["127.0.0.0/8".parse().expect("a range")], Vec::new())).await
+}
+
+async fn call_within(call: OutboundCall, policy: EgressPolicy) -> Result<Value, String> {
     // An error says that another test did it before.
     drop(rustls::crypto::ring::default_provider().install_default());
-    let (outbound, mut answers) = LiveOutbound::new(None);
+    let (outbound, mut answers) = LiveOutbound::new(None, Arc::new(policy));
     let ticket = Ticket { uid: "u".into(), adapter: "dns".into(), number: 3 };
     outbound.call(ticket.clone(), call);
     let answer = answers.recv().await.expect("one answer");
@@ -95,4 +101,39 @@ async fn without_a_cluster_manifests_say_what_to_do() {
     let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
     let why = call(OutboundCall::Apply(manifest)).await.unwrap_err();
     assert_eq!(why, "this server knows no cluster; start it with --adapter-kubeconfig FILE");
+}
+
+#[tokio::test]
+async fn a_server_that_the_policy_denies_is_not_connected_to() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    for host in ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0", "2130706433", "0x7f.1"] {
+        // TLS knows no names that are numbers.
+        let schemes =
+            if host.starts_with('0') || host.starts_with("213") { &["http"][..] } else { &["http", "https"] };
+        for scheme in schemes {
+            let wanted = OutboundCall::Http(get(format!("{scheme}://{host}:{port}/a?key=secret")));
+            let why = call_within(wanted, EgressPolicy::default()).await.unwrap_err();
+            assert!(why.contains("; start the server with --egress-allow "), "{why}");
+            assert!(why.starts_with(&format!("{scheme}://{host}:{port}/a: ")), "{why}");
+            assert!(!why.contains("secret"), "{why}");
+        }
+    }
+    let waiting = std::future::poll_fn(|context| match listener.poll_accept(context) {
+        std::task::Poll::Pending => std::task::Poll::Ready(None),
+        std::task::Poll::Ready(accepted) => std::task::Poll::Ready(Some(accepted)),
+    });
+    assert!(waiting.await.is_none(), "nobody connected");
+}
+
+#[tokio::test]
+async fn a_redirect_is_an_answer_and_is_not_followed() {
+    let (url, _asked) =
+        serve_once("HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n")
+            .await;
+    let answer = call(OutboundCall::Http(get(url))).await.unwrap();
+    assert_eq!(
+        (&answer["status"], &answer["headers"]["location"]),
+        (&json!(302), &json!("http://169.254.169.254/"))
+    );
 }

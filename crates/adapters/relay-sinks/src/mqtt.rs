@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf as _, BytesMut};
+use muster_egress::EgressPolicy;
 use muster_ports::publisher::{Boxed, PublishError, Publisher, Session, Verdict};
 use muster_types::Message;
 
@@ -31,12 +32,14 @@ pub struct MqttPublisher {
     address: Address,
     topic: String,
     client: String,
+    policy: Arc<EgressPolicy>,
 }
 
 impl MqttPublisher {
     /// `client` names us; of two with the same name the broker keeps the later one.
-    pub fn new(address: Address, topic: &str, client: &str) -> Self {
-        Self { address, topic: topic.trim_end_matches('/').to_owned(), client: client.to_owned() }
+    pub fn new(address: Address, topic: &str, client: &str, policy: Arc<EgressPolicy>) -> Self {
+        let topic = topic.trim_end_matches('/').to_owned();
+        Self { address, topic, client: client.to_owned(), policy }
     }
 
     fn greeting(&self) -> Vec<u8> {
@@ -58,7 +61,8 @@ impl Publisher for MqttPublisher {
     fn open(&self) -> Boxed<'_, Result<Box<dyn Session>, PublishError>> {
         Box::pin(async {
             let usual_port = if self.address.is_secure() { 8883 } else { 1883 };
-            let mut line = Line::new(connect(&self.address, usual_port).await?, PING.to_vec(), SILENCE);
+            let stream = connect(&self.address, usual_port, &self.policy).await?;
+            let mut line = Line::new(stream, PING.to_vec(), SILENCE);
             line.write(self.greeting()).await?;
             let silent = |_| PublishError::new("Unreachable", "the broker does not answer");
             let (sort, body) =

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use muster_egress::EgressPolicy;
 use muster_ports::publisher::{Journal, PublishError, Publisher, Sinks};
 use muster_types::EventSink;
 use muster_types::event_sink::FileSink;
@@ -26,15 +27,17 @@ type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
 pub struct SinkMaker {
     directory: PathBuf,
     lookup: Box<Lookup>,
+    policy: Arc<EgressPolicy>,
 }
 
 impl SinkMaker {
-    /// Files go below a directory; `lookup` reads a variable of the environment.
+    /// Files go below a directory; `lookup` reads a variable of the environment; connections go where the policy allows it.
     pub fn new(
         directory: impl Into<PathBuf>,
         lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+        policy: EgressPolicy,
     ) -> Self {
-        Self { directory: directory.into(), lookup: Box::new(lookup) }
+        Self { directory: directory.into(), lookup: Box::new(lookup), policy: Arc::new(policy) }
     }
 
     /// A text with its variables filled in.
@@ -45,15 +48,22 @@ impl SinkMaker {
             filled.push_str(before);
             let (name, behind) =
                 after.split_once('}').ok_or_else(|| PublishError::new("BadAddress", "a ${ has no }"))?;
-            let value =
-                Some(name).filter(|name| name.starts_with(VARIABLES)).and_then(|name| (self.lookup)(name));
-            let unset =
-                || PublishError::new("NoSuchVariable", format!("the server has no variable {name}; set it"));
-            filled.push_str(&value.ok_or_else(unset)?);
+            filled.push_str(&self.variable(name)?);
             rest = behind;
         }
         filled.push_str(rest);
         Ok(filled)
+    }
+
+    /// A variable that sinks may name. One that is not set is an error: an empty text would be another address or no secret.
+    fn variable(&self, name: &str) -> Result<String, PublishError> {
+        let refused = |why: String| PublishError::new("NoSuchVariable", why);
+        if !name.starts_with(VARIABLES) {
+            let why = format!("{name} is not exposed to sinks; name a variable that begins with {VARIABLES}");
+            return Err(refused(why));
+        }
+        let value = (self.lookup)(name).filter(|value| !value.is_empty());
+        value.ok_or_else(|| refused(format!("the server has no variable {name}; set it")))
     }
 
     fn address(&self, url: &str) -> Result<Address, PublishError> {
@@ -72,18 +82,24 @@ fn full_name(sink: &EventSink) -> String {
 impl Sinks for SinkMaker {
     fn publisher(&self, sink: &EventSink) -> Result<Arc<dyn Publisher>, PublishError> {
         let spec = &sink.spec;
+        let policy = || self.policy.clone();
         if let Some(amqp) = &spec.amqp {
-            return Ok(Arc::new(AmqpPublisher::new(self.address(&amqp.url)?, amqp.exchange())));
+            return Ok(Arc::new(AmqpPublisher::new(self.address(&amqp.url)?, amqp.exchange(), policy())));
         }
         if let Some(webhook) = &spec.webhook {
             let timeout = webhook.timeout.map_or(WEBHOOK_TIMEOUT, muster_types::Duration::as_std);
             let (address, secret) = (self.address(&webhook.url)?, self.filled(&webhook.secret)?);
             let tries = webhook.tries.unwrap_or(WEBHOOK_TRIES);
-            return Ok(Arc::new(WebhookPublisher::new(address, &secret, timeout, tries)));
+            return Ok(Arc::new(WebhookPublisher::new(address, &secret, timeout, tries, policy())));
         }
         if let Some(mqtt) = &spec.mqtt {
             let client = format!("muster-{}", sink.metadata.uid);
-            return Ok(Arc::new(MqttPublisher::new(self.address(&mqtt.url)?, mqtt.topic(), &client)));
+            return Ok(Arc::new(MqttPublisher::new(
+                self.address(&mqtt.url)?,
+                mqtt.topic(),
+                &client,
+                policy(),
+            )));
         }
         if let Some(file) = &spec.file {
             return Ok(self.file(file));
@@ -102,7 +118,10 @@ impl Sinks for SinkMaker {
     fn journal(&self, sink: &EventSink) -> Result<Option<Arc<dyn Journal>>, PublishError> {
         let redis = sink.spec.journal.as_ref().and_then(|journal| journal.redis.as_ref());
         redis
-            .map(|redis| Ok(Arc::new(RedisKey::new(self.address(&redis.url)?, redis.key())) as _))
+            .map(|redis| {
+                let address = self.address(&redis.url)?;
+                Ok(Arc::new(RedisKey::new(address, redis.key(), self.policy.clone())) as _)
+            })
             .transpose()
     }
 }
@@ -113,13 +132,18 @@ mod tests {
 
     #[test]
     fn variables_are_filled_in_and_others_are_out_of_reach() {
-        let maker = SinkMaker::new("/d", |name| match name {
+        let lookup = |name: &str| match name {
             "MUSTER_SINK_A" => Some("x".to_owned()),
+            "MUSTER_SINK_EMPTY" => Some(String::new()),
             "HOME" => Some("/root".to_owned()),
             _ => None,
-        });
+        };
+        let maker = SinkMaker::new("/d", lookup, EgressPolicy::default());
         assert_eq!(maker.filled("a://${MUSTER_SINK_A}@${MUSTER_SINK_A}").unwrap(), "a://x@x");
-        assert_eq!(maker.filled("${HOME}").unwrap_err().reason, "NoSuchVariable");
+        let hidden = maker.filled("${HOME}").unwrap_err();
+        assert_eq!(hidden.reason, "NoSuchVariable");
+        assert!(hidden.message.contains("not exposed to sinks"), "{hidden}");
+        assert_eq!(maker.filled("a${MUSTER_SINK_EMPTY}").unwrap_err().reason, "NoSuchVariable");
         assert_eq!(maker.filled("${MUSTER_SINK_B}").unwrap_err().reason, "NoSuchVariable");
         assert_eq!(maker.filled("${MUSTER").unwrap_err().reason, "BadAddress");
     }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use muster_egress::{EgressError, EgressPolicy};
 use muster_ports::publisher::PublishError;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::address::Address;
@@ -19,17 +19,21 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub trait Duplex: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Duplex for T {}
 
-/// Connects.
-pub async fn connect(address: &Address, usual_port: u16) -> Result<Box<dyn Duplex>, PublishError> {
+/// Connects, where the policy allows it.
+pub async fn connect(
+    address: &Address,
+    usual_port: u16,
+    policy: &EgressPolicy,
+) -> Result<Box<dyn Duplex>, PublishError> {
     let port = address.port.unwrap_or(usual_port);
     let place = format!("{}:{port}", address.host);
     let unreachable =
         |why: String| PublishError::new("Unreachable", format!("{place} cannot be reached: {why}"));
-    let connecting = TcpStream::connect((address.host.as_str(), port));
+    let connecting = policy.connect(&address.host, port);
     let stream = tokio::time::timeout(PATIENCE, connecting)
         .await
         .map_err(|_| unreachable("no answer in ten seconds".to_owned()))?
-        .map_err(|error| unreachable(error.to_string()))?;
+        .map_err(|error| unconnected(&place, error))?;
     stream.set_nodelay(true).map_err(|error| unreachable(error.to_string()))?;
     if !address.is_secure() {
         return Ok(Box::new(stream));
@@ -41,6 +45,16 @@ pub async fn connect(address: &Address, usual_port: u16) -> Result<Box<dyn Duple
         .map_err(|_| unreachable("no TLS in ten seconds".to_owned()))?
         .map_err(|error| PublishError::new("NotTrusted", format!("{place}: {error}")))?;
     Ok(Box::new(secured))
+}
+
+/// Why there is no connection.
+pub fn unconnected(place: &str, error: EgressError) -> PublishError {
+    match error {
+        EgressError::Denied(denial) => PublishError::new("EgressDenied", denial),
+        EgressError::Failed(error) => {
+            PublishError::new("Unreachable", format!("{place} cannot be reached: {error}"))
+        }
+    }
 }
 
 /// Whom this machine trusts.

@@ -14,6 +14,7 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::header::{CONTENT_TYPE, HOST, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use muster_egress::EgressPolicy;
 use muster_ports::publisher::{Boxed, PublishError, Publisher, Session, Verdict};
 use muster_types::Message;
 use ring::hmac;
@@ -39,13 +40,20 @@ struct Target {
     secret: Option<hmac::Key>,
     timeout: Duration,
     tries: u32,
+    policy: Arc<EgressPolicy>,
 }
 
 impl WebhookPublisher {
     /// A server; with a secret, messages are signed. A message that was refused `tries` times is set aside.
-    pub fn new(address: Address, secret: &str, timeout: Duration, tries: u32) -> Self {
+    pub fn new(
+        address: Address,
+        secret: &str,
+        timeout: Duration,
+        tries: u32,
+        policy: Arc<EgressPolicy>,
+    ) -> Self {
         let secret = (!secret.is_empty()).then(|| hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()));
-        Self(Arc::new(Target { address, secret, timeout, tries }))
+        Self(Arc::new(Target { address, secret, timeout, tries, policy }))
     }
 }
 
@@ -134,7 +142,7 @@ async fn work(
 impl Target {
     async fn connect(&self) -> Result<Connection, PublishError> {
         let usual_port = if self.address.is_secure() { 443 } else { 80 };
-        let stream = connect(&self.address, usual_port).await?;
+        let stream = connect(&self.address, usual_port, &self.policy).await?;
         let (sender, driver) = handshake(TokioIo::new(stream))
             .await
             .map_err(|error| PublishError::new("Unreachable", format!("the web hook: {error}")))?;
@@ -176,10 +184,9 @@ impl Target {
         let bad =
             |error: hyper::http::Error| PublishError::new("BadAddress", format!("the web hook: {error}"));
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let host = match self.address.port {
-            Some(port) => format!("{}:{port}", self.address.host),
-            None => self.address.host.clone(),
-        };
+        let host = &self.address.host;
+        let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+        let host = self.address.port.map_or_else(|| host.clone(), |port| format!("{host}:{port}"));
         let mut request = Request::post(format!("/{}", self.address.path.as_deref().unwrap_or_default()))
             .header(HOST, host)
             .header(USER_AGENT, "muster")

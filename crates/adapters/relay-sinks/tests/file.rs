@@ -8,6 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use muster_egress::EgressPolicy;
 use muster_ports::publisher::conformance::{Subject, all, message};
 use muster_ports::publisher::{PublishError, Publisher, Sinks as _};
 use muster_relay_sinks::{FilePublisher, SinkMaker};
@@ -71,7 +72,7 @@ async fn it_does_what_every_publisher_must() {
 #[tokio::test]
 async fn a_stored_sink_whose_path_leaves_the_directory_writes_nothing_and_says_what_is_allowed() {
     let (data, sinks) = data();
-    let maker = SinkMaker::new(&sinks, |_| None);
+    let maker = SinkMaker::new(&sinks, |_| None, EgressPolicy::default());
     let absolute = data.path().join("muster.db").display().to_string();
     for path in ["../muster.db", "a/../../muster.db", "./../muster.db", &absolute, "", "..", "a/"] {
         let file = FileSink { path: path.to_owned(), max_bytes: Some(5), keep: Some(0) };

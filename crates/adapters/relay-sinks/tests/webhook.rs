@@ -9,12 +9,18 @@ use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use muster_egress::EgressPolicy;
 use muster_ports::publisher::conformance::{Subject, all, message};
 use muster_ports::publisher::{PublishError, Publisher, Verdict};
 use muster_relay_sinks::WebhookPublisher;
 use muster_relay_sinks::address::Address;
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
+
+/// A policy for the servers of these tests.
+fn allowed() -> Arc<EgressPolicy> {
+    Arc::new(EgressPolicy::new(vec!["127.0.0.0/8".parse().expect("a range")], Vec::new()))
+}
 
 type Heard = Arc<Mutex<Vec<(hyper::HeaderMap, Bytes)>>>;
 
@@ -59,7 +65,7 @@ impl Hook {
 
     fn publisher(&self) -> WebhookPublisher {
         let address = Address::parse(&self.url).expect("an address");
-        WebhookPublisher::new(address, "secret", Duration::from_millis(500), 3)
+        WebhookPublisher::new(address, "secret", Duration::from_millis(500), 3, allowed())
     }
 
     async fn verdict(&self) -> Verdict {
@@ -125,7 +131,26 @@ async fn an_answer_that_does_not_come_is_a_timeout() {
 #[tokio::test]
 async fn where_nobody_listens_nothing_is_opened() {
     let address = Address::parse("http://127.0.0.1:1/").unwrap();
-    let publisher = WebhookPublisher::new(address, "", Duration::from_secs(1), 1);
+    let publisher = WebhookPublisher::new(address, "", Duration::from_secs(1), 1, allowed());
     let error: PublishError = publisher.open().await.err().unwrap();
     assert_eq!(error.reason, "Unreachable");
+}
+
+#[tokio::test]
+async fn a_server_that_the_policy_denies_is_not_connected_to() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    for host in ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0", "2130706433"] {
+        let address = Address::parse(&format!("http://{host}:{port}/")).unwrap();
+        let policy = Arc::new(EgressPolicy::default());
+        let publisher = WebhookPublisher::new(address, "", Duration::from_secs(1), 1, policy);
+        let error: PublishError = publisher.open().await.err().unwrap();
+        assert_eq!(error.reason, "EgressDenied", "{host}: {error}");
+        assert!(error.message.contains("--egress-allow "), "{host}: {error}");
+    }
+    let waiting = std::future::poll_fn(|context| match listener.poll_accept(context) {
+        std::task::Poll::Pending => std::task::Poll::Ready(None),
+        std::task::Poll::Ready(accepted) => std::task::Poll::Ready(Some(accepted)),
+    });
+    assert!(waiting.await.is_none(), "nobody connected");
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use muster_e2e::brokers::Rabbit;
+use muster_egress::EgressPolicy;
 use muster_engine::relay;
 use muster_ports::clock::SystemClock;
 use muster_ports::publisher::{Boxed, Journal, PublishError, Publisher, Session, Sinks, Verdict};
@@ -87,7 +88,7 @@ async fn measure(rabbit: &Rabbit, dir: &Path, count: usize) -> anyhow::Result<Fo
             }
         }
     });
-    let publisher = AmqpPublisher::new(address, EXCHANGE);
+    let publisher = AmqpPublisher::new(address, EXCHANGE, EgressPolicy::unrestricted().into());
     let bare = bare_rate(&publisher, count).await?;
     let bare_latency = bare_latency(&publisher).await?;
 

@@ -28,6 +28,9 @@ const SLOTS: u64 = 5;
 const FLAGS: &[&str] = &[
     "--roles",
     "api,engine,bridge,relay",
+    // The event sink is a program of the soak.
+    "--egress-allow",
+    "127.0.0.0/8",
     "--kill-timeout",
     "3s",
     "--preempt-delay",

@@ -4,14 +4,18 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use lapin::options::{ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions};
+use lapin::runtime::default_runtime;
+use lapin::tcp::TLSConfig;
 use lapin::types::{AMQPValue, FieldTable, LongString};
 use lapin::uri::{AMQPAuthority, AMQPQueryString, AMQPScheme, AMQPUri, AMQPUserInfo};
-use lapin::{Channel, ConnectionProperties, Error, ErrorKind, Event, ExchangeKind};
+use lapin::{AsyncTcpStream, Channel, ConnectionProperties, Error, ErrorKind, Event, ExchangeKind};
+use muster_egress::{EgressError, EgressPolicy};
 use muster_ports::publisher::PublishError;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::JoinSet;
 
 use crate::address::Address;
+use crate::stream::unconnected;
 
 /// Time for the broker to answer.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -28,12 +32,37 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects, says who we are, and opens the channel.
+    /// Connects to a broker that a flag or the environment of the server names.
     pub async fn open(address: &Address) -> Result<Self, PublishError> {
-        let place = format!("{}:{}", address.host, port_of(address));
+        Self::open_within(address, &EgressPolicy::unrestricted()).await
+    }
+
+    /// Connects where the policy allows it, says who we are, and opens the channel.
+    pub async fn open_within(address: &Address, policy: &EgressPolicy) -> Result<Self, PublishError> {
+        let port = port_of(address);
+        let place = format!("{}:{port}", address.host);
+        let resolving = tokio::time::timeout(PATIENCE, policy.resolve(&address.host, port)).await;
+        let addresses = resolving
+            .unwrap_or_else(|late| Err(EgressError::Failed(late.into())))
+            .map_err(|error| unconnected(&place, error))?;
         let opening = async {
             let name = ConnectionProperties::default().with_connection_name("muster".into());
-            let connection = lapin::Connection::connect_uri(uri_of(address), name).await?;
+            let connection = lapin::Connection::connector(
+                uri_of(address),
+                default_runtime()?,
+                // The name stays in the URI, for the certificate; the connection goes to the addresses that were judged.
+                async move |uri, runtime| {
+                    let stream = AsyncTcpStream::connect(&runtime, addresses.clone()).await?;
+                    Ok(match uri.scheme {
+                        AMQPScheme::AMQP => stream,
+                        AMQPScheme::AMQPS => {
+                            stream.into_tls(&uri.authority.host, TLSConfig::default()).await?
+                        }
+                    })
+                },
+                name,
+            )
+            .await?;
             Ok((connection.create_channel().await?, connection))
         };
         match tokio::time::timeout(PATIENCE, opening).await {

@@ -8,6 +8,7 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 use lapin::types::{AMQPValue, FieldTable, LongString};
 use lapin::{BasicProperties, Confirmation, Error, ExchangeKind};
+use muster_egress::EgressPolicy;
 use muster_ports::publisher::{Boxed, PublishError, Publisher, Session, Verdict};
 use muster_types::Message;
 
@@ -21,19 +22,20 @@ const PERSISTENT: u8 = 2;
 pub struct AmqpPublisher {
     address: Address,
     exchange: String,
+    policy: Arc<EgressPolicy>,
 }
 
 impl AmqpPublisher {
     /// The exchange, which is made if it is not there.
-    pub fn new(address: Address, exchange: &str) -> Self {
-        Self { address, exchange: exchange.to_owned() }
+    pub fn new(address: Address, exchange: &str, policy: Arc<EgressPolicy>) -> Self {
+        Self { address, exchange: exchange.to_owned(), policy }
     }
 }
 
 impl Publisher for AmqpPublisher {
     fn open(&self) -> Boxed<'_, Result<Box<dyn Session>, PublishError>> {
         Box::pin(async {
-            let connection = Connection::open(&self.address).await?;
+            let connection = Connection::open_within(&self.address, &self.policy).await?;
             connection.declare_exchange(&self.exchange, ExchangeKind::Topic).await?;
             let confirming = connection.channel.confirm_select(ConfirmSelectOptions::default());
             confirming.await.map_err(|error| broken(&error))?;
