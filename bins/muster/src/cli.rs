@@ -13,6 +13,7 @@ mod report_args;
 mod resource_args;
 mod robot_args;
 mod schedule_args;
+mod secrets;
 mod sink_args;
 mod store_args;
 mod store_command;

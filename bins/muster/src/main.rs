@@ -28,6 +28,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use mimalloc::MiMalloc;
+use muster_runtime_process::Arguments;
 
 use crate::cli::Cli;
 use crate::output::streams;
@@ -38,8 +39,7 @@ use crate::usage::UsageError;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let error = match commands::carry_out(&cli.globals, cli.command) {
+    let error = match run() {
         Ok(code) => return code,
         Err(error) => error,
     };
@@ -51,4 +51,14 @@ fn main() -> ExitCode {
     }
     streams::note(format!("error: {error:#}"));
     ExitCode::FAILURE
+}
+
+fn run() -> anyhow::Result<ExitCode> {
+    let arguments = Arguments::of_this_process()?;
+    let mut cli = Cli::parse_from(arguments.all());
+    if let Err(error) = arguments.hide(cli.command.secret_flags()) {
+        streams::note(format!("secrets among the arguments stay visible in the list of processes: {error}"));
+    }
+    cli.command.read_secret_files()?;
+    commands::carry_out(&cli.globals, cli.command)
 }

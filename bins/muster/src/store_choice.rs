@@ -32,7 +32,9 @@ impl Place {
         if text.starts_with("postgres://") || text.starts_with("postgresql://") || text.contains('=') {
             return Ok(Self::Postgres(Box::new(Target::parse(text, |name| std::env::var(name).ok())?)));
         }
-        bail!("`{text}` is no store; write sqlite:FILE or postgres://USER@HOST/DATABASE")
+        // What is before the host may be a secret.
+        let shown = text.rsplit('@').next().unwrap_or_default();
+        bail!("`{shown}` is no store; write sqlite:FILE or postgres://USER@HOST/DATABASE")
     }
 }
 

@@ -47,6 +47,7 @@ Examples:
 pub const UP: &str = "\
 Examples:
   muster up                                    everything, for this machine
+  muster serve --store-file store.url          in the PostgreSQL of the URL in the file, which has a password
   muster serve --roles api,relay               tells event sinks about changes, runs no tasks
   muster serve --roles relay                   in a cluster: tells RabbitMQ about its jobs, by RABBITMQ_HOST and others
   muster serve --roles responder               keeps the logs of jobs that ended, on the server of MUSTER_SERVER
@@ -219,7 +220,7 @@ Examples:
   muster robot approve r1                      let it in, where robots are not let in by themselves
   muster robot drain r1                        give it no new tasks (--undo gives it tasks again)
 
-On the robot: muster-agent --broker URL --token TOKEN --robot-id r1 --label zone=a. See docs/guides/robots.md.";
+On the robot: muster-agent --broker URL --token-file FILE --robot-id r1 --label zone=a. See docs/guides/robots.md.";
 
 pub const SCHEDULE: &str = "\
 Examples:
@@ -236,7 +237,7 @@ pub const STORE: &str = "\
 Examples:
   muster store copy --from sqlite:$HOME/.local/share/muster/muster.db --to postgres://muster@db.example/muster
   muster store copy --from sqlite:muster.db --to postgres://muster@db.example/muster --files-from files --files-to s3://muster
-  muster store copy --from postgres://muster@db.example/muster --to sqlite:muster.db
+  muster store copy --from-file store.url --to sqlite:muster.db      the URL, with its password, is in a file
 
 Stop the servers of both first. A copy that was cut goes on where it was when the same command is given again. Files of tasks
 are not in a store: copy the directory `files` too.";

@@ -25,11 +25,15 @@ pub struct RobotArgs {
     /// [default: 127.0.0.1:1883, if nobody else listens there]
     #[arg(long, value_name = "ADDR", env = "MUSTER_MQTT_LISTEN")]
     pub mqtt_listen: Option<String>,
-    /// A broker of your own to use instead: mqtt://USER:PASSWORD@HOST:PORT, mqtts://…, ws://…/PATH or wss://…
-    #[arg(long, value_name = "URL", env = "MUSTER_MQTT_URL", hide_env_values = true)]
+    /// A broker of your own to use instead: mqtt://USER:PASSWORD@HOST:PORT, mqtts://…, ws://…/PATH or wss://…; with a password better
+    /// in a file or in the environment
+    #[arg(long, value_name = "URL", env = "MUSTER_MQTT_URL", hide_env_values = true, group = "own_broker")]
     pub mqtt_url: Option<String>,
+    /// File with what --mqtt-url would say
+    #[arg(long, value_name = "FILE", env = "MUSTER_MQTT_URL_FILE", group = "own_broker")]
+    pub mqtt_url_file: Option<PathBuf>,
     /// Certificate of the authority that the broker of your own is held against [default: those of this machine]
-    #[arg(long, value_name = "FILE", requires = "mqtt_url")]
+    #[arg(long, value_name = "FILE", requires = "own_broker")]
     pub mqtt_ca_file: Option<PathBuf>,
     /// What topics begin with
     #[arg(long, value_name = "TOPIC", default_value = muster_fleet_mqtt::DEFAULT_PREFIX, env = "MUSTER_MQTT_PREFIX")]

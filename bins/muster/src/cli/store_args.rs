@@ -9,10 +9,13 @@ use muster_types::Duration;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Store")]
 pub struct StoreArgs {
-    /// Where everything is kept: sqlite:FILE, or postgres://USER:PASSWORD@HOST:PORT/DATABASE, which several servers may share
-    /// [default: a file in the data directory]
+    /// Where everything is kept: sqlite:FILE, or postgres://USER:PASSWORD@HOST:PORT/DATABASE, which several servers may share;
+    /// with a password better in a file or in the environment [default: a file in the data directory]
     #[arg(long, value_name = "STORE", env = "MUSTER_STORE", hide_env_values = true)]
     pub store: Option<String>,
+    /// File with what --store would say
+    #[arg(long, value_name = "FILE", env = "MUSTER_STORE_FILE", conflicts_with = "store")]
+    pub store_file: Option<PathBuf>,
     /// Name of the installation that a database belongs to; servers that share one say the same, all others are refused
     #[arg(long, value_name = "NAME", env = "MUSTER_INSTALLATION", default_value = "muster")]
     pub installation: String,

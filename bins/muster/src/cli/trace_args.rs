@@ -1,6 +1,7 @@
 //! Flags of `up` about traces.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -20,7 +21,7 @@ pub struct TraceArgs {
     /// Send traces of tasks to the OpenTelemetry collector at this URL, such as <http://127.0.0.1:4318> [default: send none]
     #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT", value_parser = parse_endpoint)]
     pub otlp_endpoint: Option<String>,
-    /// Headers of every request to it, as NAME=VALUE,NAME=VALUE
+    /// Headers of every request to it, as NAME=VALUE,NAME=VALUE; better in a file or in the environment
     #[arg(
         long,
         value_name = "HEADERS",
@@ -29,6 +30,9 @@ pub struct TraceArgs {
         value_parser = parse_headers
     )]
     pub otlp_headers: Option<Headers>,
+    /// File with what --otlp-headers would say
+    #[arg(long, value_name = "FILE", env = "MUSTER_OTLP_HEADERS_FILE", conflicts_with = "otlp_headers")]
+    pub otlp_headers_file: Option<PathBuf>,
 }
 
 /// Headers, which may be secret.
@@ -78,7 +82,7 @@ fn parse_endpoint(text: &str) -> Result<String, String> {
     }
 }
 
-fn parse_headers(text: &str) -> Result<Headers, String> {
+pub(super) fn parse_headers(text: &str) -> Result<Headers, String> {
     let pairs = text.split(',').map(str::trim).filter(|pair| !pair.is_empty());
     let pairs = pairs.map(|pair| {
         // The value may be a secret: it is not repeated.

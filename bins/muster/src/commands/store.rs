@@ -28,7 +28,7 @@ fn copy_store(args: &CopyArgs) -> anyhow::Result<ExitCode> {
     if let (Some(from), Some(to)) = (&args.files_from, &args.files_to) {
         copy_all_files(from, to)?;
     }
-    let copied = match Place::parse(&args.to)? {
+    let copied = match Place::parse(args.to.as_deref().unwrap_or_default())? {
         Place::Sqlite(path) => copy_to_file(&mut *from, &path)?,
         Place::Postgres(target) => {
             // Until it is whole, no server takes it for its own.
@@ -45,7 +45,7 @@ fn copy_store(args: &CopyArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn open_source(args: &CopyArgs) -> anyhow::Result<Box<dyn Log>> {
-    match Place::parse(&args.from)? {
+    match Place::parse(args.from.as_deref().unwrap_or_default())? {
         // A typo must not make a store.
         Place::Sqlite(path) if !path.exists() => bail!("there is no store in {}", path.display()),
         Place::Sqlite(path) => Ok(Box::new(SqliteLog::open(&path)?)),
