@@ -7,6 +7,8 @@ mod certificates;
 #[cfg(test)]
 mod console_tokens;
 #[cfg(test)]
+mod credentials;
+#[cfg(test)]
 mod egress;
 #[cfg(test)]
 mod expression_bombs;
