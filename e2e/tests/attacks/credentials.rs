@@ -112,7 +112,7 @@ fn wait_for_state(http: &Http, name: &str, state: &str) {
 }
 
 #[test]
-fn the_process_list_shows_no_secret_of_a_server() {
+fn the_process_list_shows_no_secret_of_a_server_with_postgres() {
     let postgres = Postgres::start();
     let store = postgres.url().replace("muster@", &format!("muster:{SECRET}@"));
     assert!(store.contains(SECRET), "{store}");
@@ -133,7 +133,7 @@ fn the_process_list_shows_no_secret_of_a_server() {
 }
 
 #[test]
-fn a_server_reads_its_secrets_from_files() {
+fn a_server_reads_the_url_of_its_postgres_from_a_file() {
     let dir = tempfile::tempdir().expect("a temporary directory can be made");
     let postgres = Postgres::start();
     let file = dir.path().join("store");
