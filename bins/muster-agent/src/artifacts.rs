@@ -75,9 +75,7 @@ fn fetch(artifact: &Artifact, dir: &Path, interrupt: &Interrupt) -> Result<(), F
         let asked = Some(artifact.destination.as_str()).filter(|name| !name.is_empty());
         let name = asked.unwrap_or(source.file_name());
         if name.is_empty() {
-            return Err(FetchFailure::bad(format!(
-                "{source} has no file name; give a destination"
-            )));
+            return Err(FetchFailure::bad(format!("{source} has no file name; give a destination")));
         }
         let place = place_below(dir, name)?;
         (place.clone(), place)
