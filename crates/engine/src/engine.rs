@@ -314,7 +314,6 @@ impl Engine {
             if is_let_go(&edit.task) {
                 // Its end is committed first, for all to see; then it goes.
                 if edit.is_changed() {
-                    self.asked.insert(path);
                     continue;
                 }
                 let_go_of_attempt(&mut edit.task);
@@ -580,7 +579,9 @@ impl Engine {
             self.vanish(&brief);
         } else {
             self.settle(&brief);
-            if brief.has_attempt() {
+            if is_let_go(&edit.task) {
+                self.asked.insert(path);
+            } else if brief.has_attempt() {
                 self.held.insert(path, (revision, edit.task));
             }
         }

@@ -305,3 +305,24 @@ async fn a_task_whose_server_was_told_to_stop_starts_again_with_the_next_one_and
     queue.step().await;
     assert_eq!(queue.get("long").status.lost, 1, "a server that was killed says nothing");
 }
+
+#[tokio::test]
+async fn a_task_that_is_deleted_while_it_runs_is_gone_although_the_server_is_killed_at_once() {
+    let mut queue = Queue::with_slots(1);
+    queue.submit(task("a", 0)).await;
+    queue.step().await;
+    queue.report("a", Observation::Started);
+    queue.step().await;
+    let now = queue.now();
+    queue
+        .change("a", |task| {
+            muster_tasks::brief::hold_deleted(task);
+            task.metadata.deletion_timestamp = Some(now);
+        })
+        .await;
+    queue.restart();
+    for _ in 0..4 {
+        queue.step().await;
+    }
+    assert_eq!(queue.find("a").map(|task| task.metadata.finalizers), None);
+}

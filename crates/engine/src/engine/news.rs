@@ -114,9 +114,7 @@ impl Engine {
                     edit.mark();
                     let grace =
                         edit.task.spec.kill_timeout.map_or(kill_timeout, muster_types::Duration::as_std);
-                    if Self::let_go(edit, fact, grace) {
-                        self.asked.extend(path.clone());
-                    }
+                    Self::let_go(edit, fact, grace);
                 }
                 Err(why) => {
                     ignored += 1;
@@ -178,20 +176,19 @@ impl Engine {
         Ok(())
     }
 
-    /// An attempt that outlives the server is over: a robot that comes back is told so. True if the task is being deleted and can go next.
-    fn let_go(edit: &mut Edit, fact: &Fact, grace: Duration) -> bool {
+    /// An attempt that outlives the server is over: a robot that comes back is told so. A task that is being deleted goes once that it
+    /// ended is committed.
+    fn let_go(edit: &mut Edit, fact: &Fact, grace: Duration) {
         if has_attempt(&edit.task) || !is_held(&edit.task) {
-            return false;
+            return;
         }
         let is_awaited = reconcile::original_of(&edit.task).as_ref() == Some(&fact.handle);
         if matches!(fact.what, Observation::Lost { .. }) && !is_awaited {
             edit.actions.push(Action::Stop(fact.handle.clone(), grace));
         }
-        let deleting = edit.task.metadata.deletion_timestamp.is_some();
-        if !deleting {
+        if edit.task.metadata.deletion_timestamp.is_none() {
             let_go_of_attempt(&mut edit.task);
         }
-        deleting
     }
 
     /// What news says about room in the cluster. A quota is that of the namespace of the pod; nothing else says anything of it.
