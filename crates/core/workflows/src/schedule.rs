@@ -14,7 +14,7 @@ mod due;
 mod results;
 
 use muster_types::schedule::Concurrency;
-use muster_types::schedule_status::{RunRef, RunResult};
+use muster_types::schedule_status::{RunRef, RunResult, TimeRange};
 use muster_types::{Schedule, ScheduleStatus, Timestamp};
 
 pub use backfill::{add_backfill, backfill_times, note_present};
@@ -117,6 +117,11 @@ pub fn occurrences_of(schedule: &Schedule) -> Result<Option<Occurrences>, String
     Ok(Some(spec.starting(created(schedule))))
 }
 
+/// The second before a time.
+fn before(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second() - 1)
+}
+
 /// When the schedule was made, on a clock that was right.
 pub fn created(schedule: &Schedule) -> Timestamp {
     let counted = schedule.status.counted_from.or(schedule.metadata.creation_timestamp);
@@ -139,8 +144,11 @@ fn observe_spec(
     let resumed = conditions::was_suspended(status) && !schedule.spec.suspend;
     if let Some(occurrences) = occurrences.filter(|_| resumed && !changed) {
         let handled = Due { schedule, occurrences, status, now }.handled();
-        let passed = Timestamp::from_second(now.as_second() - 1);
-        status.dropped += occurrences.count_between(handled, passed);
+        status.dropped += occurrences.count_between(handled, before(now));
+    }
+    if changed {
+        status.left_out = None;
+        status.made_ahead.clear();
     }
     if changed || resumed {
         status.not_before = Some(now);
@@ -158,9 +166,16 @@ fn plan_times(situation: &Situation<'_>, occurrences: Option<&Occurrences>, plan
     let due = Due { schedule, occurrences, status: &plan.status, now };
     let chosen = if is_blocked { Vec::new() } else { choose_due(&due) };
     if let (Some(first), Some(last)) = (chosen.first(), chosen.last()) {
-        let passed = occurrences.count_between(due.handled(), *last);
+        let handled = due.handled();
         debug_assert!(*first <= *last && plan.status.last_scheduled_time.is_none_or(|done| done < *first));
-        plan.status.dropped += passed.saturating_sub(chosen.len() as u64);
+        let made = plan.status.made_ahead.extract_if(.., |made| made.to < *last);
+        let made: u64 = made.map(|made| occurrences.count_between(before(made.from), made.to)).sum();
+        let passed = occurrences.count_between(handled, *last).saturating_sub(made);
+        let dropped = passed.saturating_sub(chosen.len() as u64);
+        if dropped > 0 {
+            plan.status.left_out = Some(TimeRange { from: handled, to: *first });
+        }
+        plan.status.dropped += dropped;
         plan.status.last_scheduled_time = Some(*last);
         plan.replaces = concurrency == Concurrency::Replace && !active.is_empty();
         plan.runs.extend(chosen.iter().map(|time| Cause::Time(*time)));

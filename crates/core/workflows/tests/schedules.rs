@@ -544,6 +544,41 @@ fn a_clock_that_was_years_ahead_does_not_end_a_schedule() {
 }
 
 #[test]
+fn what_a_clock_leapt_over_is_made_when_its_time_comes_and_what_it_made_is_not_made_again() {
+    for time_spec in ["R100/PT10M", "R/PT10M", "*/10 * * * *"] {
+        let mut play = Play::new(&json!({ "timeSpec": time_spec }), 1);
+        play.until(12).down_until(130).until(155);
+        assert!(play.said().ends_with("10 130 140 150"), "{time_spec}: {}", play.said());
+        play.made.clear();
+        play.down_until(15).until(185);
+        assert_eq!(play.said(), "20 30 40 50 60 70 80 90 100 110 120 160 170 180", "{time_spec}");
+        assert_eq!(play.condition("ClockCorrected"), "True ClockWasAhead");
+        assert_eq!((play.schedule.status.dropped, play.schedule.status.made_ahead.len()), (0, 0), "{time_spec}");
+    }
+}
+
+#[test]
+fn a_counted_schedule_is_not_exhausted_by_a_clock_that_was_ahead_for_a_moment() {
+    for ahead in [200, 3 * 365 * 24 * 60] {
+        let mut play = Play::new(&json!({"timeSpec": "R10/PT10M"}), 1);
+        play.until(12).down_until(ahead).until(ahead + 1);
+        assert_eq!(play.schedule.status.remaining, Some(0));
+        play.made.clear();
+        play.down_until(13).until(65);
+        assert_eq!(play.said(), "20 30 40 50 60");
+        assert_ne!(play.condition("Exhausted"), "True Occurrences");
+    }
+}
+
+#[test]
+fn a_clock_that_leaps_twice_makes_nothing_twice_and_loses_nothing() {
+    let mut play = Play::new(&json!({"timeSpec": "R/PT10M"}), 1);
+    play.until(12).down_until(60).until(61).down_until(15).until(22).down_until(40).until(41);
+    play.down_until(25).until(75);
+    assert_eq!(play.said(), "0 10 60 20 40 30 50 70");
+}
+
+#[test]
 fn a_schedule_that_waits_for_its_clock_says_so() {
     let mut play = Play::new(&json!({}), 1);
     play.until(122).down_until(5).until(6);

@@ -1,9 +1,10 @@
 //! Which occurrences are due, and which of them are made.
 
 use muster_types::schedule::Concurrency;
+use muster_types::schedule_status::TimeRange;
 use muster_types::{Duration, Schedule, ScheduleStatus, Timestamp};
 
-use super::created;
+use super::{before, created};
 use crate::mix::mix;
 use crate::time_spec::Occurrences;
 
@@ -21,7 +22,6 @@ pub struct Due<'a> {
 impl Due<'_> {
     /// Everything up to here was made, or was never to be made.
     pub fn handled(&self) -> Timestamp {
-        let before = |time: Timestamp| Timestamp::from_second(time.as_second() - 1);
         let bounds = [Some(before(created(self.schedule))), self.status.not_before.map(before)];
         let last = self.status.last_scheduled_time;
         bounds.into_iter().flatten().chain(last).max().unwrap_or(Timestamp::MIN)
@@ -33,7 +33,21 @@ impl Due<'_> {
         let patience = [policy.catch_up_window, policy.starting_deadline].into_iter().flatten().min();
         let oldest = patience.map(|patience| minus(self.now, patience));
         let open = Timestamp::from_second(self.handled().as_second() + 1);
-        self.occurrences.next_at_or_after(oldest.map_or(open, |oldest| oldest.max(open)))
+        self.occurrences
+            .next_at_or_after(oldest.map_or(open, |oldest| oldest.max(open)))
+            .and_then(|next| self.not_made_ahead(next))
+    }
+
+    /// The occurrence, or the first after those that were made by a clock that was ahead.
+    fn not_made_ahead(&self, mut time: Timestamp) -> Option<Timestamp> {
+        while let Some(made) = self.made_ahead(time) {
+            time = self.occurrences.next_after(made.to)?;
+        }
+        Some(time)
+    }
+
+    fn made_ahead(&self, time: Timestamp) -> Option<&TimeRange> {
+        self.status.made_ahead.iter().find(|made| made.contains(time))
     }
 
     /// When an occurrence is made at the earliest: its time, and its part of the jitter.
@@ -62,15 +76,22 @@ pub fn choose_due(due: &Due<'_>) -> Vec<Timestamp> {
         return vec![latest(due, first)];
     }
     let most = if concurrency == Concurrency::Allow { RUNS } else { 1 };
-    let after = |time: &Timestamp| due.occurrences.next_after(*time).filter(|next| due.is_due(*next));
+    let next = |time: &Timestamp| due.occurrences.next_after(*time).and_then(|next| due.not_made_ahead(next));
+    let after = |time: &Timestamp| next(time).filter(|next| due.is_due(*next));
     std::iter::successors(Some(first), after).take(most).collect()
 }
 
 /// The last one that is due. Jitter never reaches the next one, so at most one that has come is not due yet.
 fn latest(due: &Due<'_>, first: Timestamp) -> Timestamp {
-    let before = |time: Timestamp| Timestamp::from_second(time.as_second() - 1);
-    let last = due.occurrences.last_between(first, due.now).unwrap_or(first);
-    if due.is_due(last) { last } else { due.occurrences.last_between(first, before(last)).unwrap_or(first) }
+    let until = |upto: Timestamp| {
+        let mut last = due.occurrences.last_between(first, upto).unwrap_or(first);
+        while let Some(made) = due.made_ahead(last).filter(|_| last > first) {
+            last = due.occurrences.last_between(first, before(made.from)).unwrap_or(first);
+        }
+        last
+    };
+    let last = until(due.now);
+    if due.is_due(last) { last } else { until(before(last)) }
 }
 
 fn minus(time: Timestamp, duration: Duration) -> Timestamp {
