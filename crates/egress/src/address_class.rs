@@ -54,11 +54,12 @@ pub fn embedded_v4(address: IpAddr) -> Option<Ipv4Addr> {
     let bits = u128::from(address);
     let v4 = |shift: u32| Ipv4Addr::from(u32::try_from((bits >> shift) & 0xffff_ffff).unwrap_or_default());
     match address.segments() {
-        [0, 0, 0, 0, 0, 0xffff, _, _] | [0x64, 0xff9b, 0, 0, 0, 0, _, _] => Some(v4(0)),
+        // Mapped, NAT64, and translated as of RFC 2765.
+        [0, 0, 0, 0, 0, 0xffff, _, _] | [0x64, 0xff9b, 0, 0, 0, 0, _, _] | [0, 0, 0, 0, 0xffff, 0, _, _] => {
+            Some(v4(0))
+        }
         // The shortest ones are loopback and unspecified, which are classes of their own.
         [0, 0, 0, 0, 0, 0, _, _] if bits > 1 => Some(v4(0)),
-        // Translated, as of RFC 2765.
-        [0, 0, 0, 0, 0xffff, 0, _, _] => Some(v4(0)),
         [0x2002, ..] => Some(v4(80)),
         [0x2001, 0, ..] => Some(Ipv4Addr::from(!u32::from(v4(0)))),
         _ => None,

@@ -6,7 +6,7 @@ use muster_egress::{EgressPolicy, EgressRule};
 use proptest::prelude::*;
 
 fn rules(texts: &[&str]) -> Vec<EgressRule> {
-    texts.iter().map(|text| text.parse().unwrap()).collect()
+    texts.iter().map(|text| text.parse().expect("a rule")).collect()
 }
 
 fn is_allowed(policy: &EgressPolicy, host: &str, address: IpAddr) -> bool {

@@ -23,7 +23,7 @@ use crate::egress_connector::EgressConnector;
 /// Largest answer that is read.
 const MAX_ANSWER: usize = 1024 * 1024;
 /// How long a connection without calls is kept.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_mins(1);
 /// Connections without calls that are kept to one server.
 const MOST_IDLE: usize = 8;
 
