@@ -227,9 +227,12 @@ pub enum TokenCommand {
         /// The adapter that a reporter reports for
         #[arg(long, value_name = "NAME", required_if_eq("role", "reporter"))]
         adapter: Option<String>,
-        /// How long it is valid, such as 12h or 30d [default: until it is revoked]
+        /// How long it is valid, such as 12h or 30d [default: until it is revoked; for the role robot 24h]
         #[arg(long, value_name = "DURATION")]
         ttl: Option<Duration>,
+        /// How many robots can join with it, with the role robot [default: 1]
+        #[arg(long, value_name = "N")]
+        uses: Option<u32>,
         /// Print a whole kubeconfig with the token instead of the secret alone
         #[arg(long)]
         as_kubeconfig: bool,

@@ -8,15 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use muster_apiserver::access::Role;
 use muster_apiserver::tls::Tls;
 use muster_apiserver::tokens::Tokens;
 use muster_engine::fleet;
 use muster_engine::settings::Robots;
 use muster_fleet::liveness;
 use muster_fleet_mqtt::{
-    BrokerSettings, BrokerUrl, Credentials, EmbeddedBroker, JoinCheck, Link, Login, Reception,
-    ReceptionSettings, RobotRuntime, RobotSettings, Topics, trust_file,
+    BrokerSettings, BrokerUrl, Credentials, EmbeddedBroker, JoinTokens, Link, Login, Reception,
+    ReceptionSettings, RobotRuntime, RobotSettings, Taken, Topics, trust_file,
 };
 use muster_ports::clock::{Clock, SystemClock};
 use muster_ports::logs::Logs;
@@ -63,6 +62,22 @@ struct OwnBroker {
     reception: Reception,
 }
 
+/// The access tokens of the server by which robots join.
+struct StoredJoinTokens(Tokens);
+
+impl JoinTokens for StoredJoinTokens {
+    fn admits(&self, secret: &str, robot: &str) -> bool {
+        self.0.admits(secret, robot, &SystemClock)
+    }
+
+    fn take<'a>(&'a self, secret: &'a str, robot: &'a str) -> Taken<'a> {
+        Box::pin(async move {
+            let taken = self.0.take_use(secret, robot, &SystemClock).await;
+            taken.map_err(|refusal| refusal.to_string())
+        })
+    }
+}
+
 /// What a server needs to hear robots.
 pub struct Ears<'a> {
     pub data: &'a DataDir,
@@ -82,10 +97,7 @@ impl Ears<'_> {
     }
 
     fn credentials(&self) -> Credentials {
-        let tokens = Tokens::new(self.store.clone());
-        let join: JoinCheck = Arc::new(move |secret| {
-            tokens.authenticate(secret, &SystemClock).is_some_and(|user| user.role == Role::Robot)
-        });
+        let join = Arc::new(StoredJoinTokens(Tokens::new(self.store.clone())));
         Credentials::new(self.store.clone(), &self.args.robot_namespace, join)
     }
 

@@ -136,18 +136,16 @@ pub(crate) fn spawn_file(
         attempt: attempt.to_string(),
         account,
     };
-    let (mut command, launcher) = match group {
-        None => (program.command(), None),
-        Some(_) => {
-            let (mut command, socket) = launcher().map_err(resources)?;
-            // It belongs to the attempt before it is its program.
-            command.env(MARK, &program.attempt);
-            (command, Some(socket))
-        }
-    };
-    if launcher.is_none() {
+    let (mut command, launcher) = if group.is_some() {
+        let (mut command, socket) = launcher().map_err(resources)?;
+        // It belongs to the attempt before it is its program.
+        command.env(MARK, &program.attempt);
+        (command, Some(socket))
+    } else {
+        let mut command = program.command();
         command.stdin(null.try_clone().map_err(resources)?);
-    }
+        (command, None)
+    };
     command
         .current_dir(work)
         .process_group(0)

@@ -190,7 +190,7 @@ fn empty_web() -> String {
     std::thread::spawn(move || {
         listener.incoming().map_while(Result::ok).for_each(|stream| {
             answer(stream);
-        })
+        });
     });
     address.to_string()
 }

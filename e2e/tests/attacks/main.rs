@@ -13,6 +13,8 @@ mod egress;
 #[cfg(test)]
 mod expression_bombs;
 #[cfg(test)]
+mod join_tokens;
+#[cfg(test)]
 mod many_watches;
 #[cfg(test)]
 mod memory_limits;

@@ -39,7 +39,7 @@ async fn listen(url: BrokerUrl, secret: String, heard: Arc<Heard>) {
 fn a_deleted_robot_loses_its_session_and_hears_nothing_of_its_successor() {
     let address = format!("127.0.0.1:{}", free_port());
     let server = Server::start(&["--roles", "api,engine,bridge", "--mqtt-listen", &address]);
-    let (http, token) = (server.http(), server.new_token("join", "robot"));
+    let (http, token) = (server.http(), server.new_join_token("join"));
     let url = format!("mqtt://{address}");
     let dir = tempfile::tempdir().expect("a temporary directory can be made");
     let phase = || http.get(&format!("{API}/robots/r1")).json()["status"]["phase"].clone();

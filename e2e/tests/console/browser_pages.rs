@@ -271,7 +271,7 @@ fn robots_are_shown_as_they_are_and_drained_by_a_button() {
     let world = World::with(&["--mqtt-listen", &format!("127.0.0.1:{port}"), "--robot-approval", "manual"]);
     world.go("robots");
     world.browser.sees(".nothing", "No robot has joined");
-    let (dir, token) = (tempfile::tempdir().unwrap(), world.server.new_token("join", "robot"));
+    let (dir, token) = (tempfile::tempdir().unwrap(), world.server.new_join_token("join"));
     let flags = ["--label", "zone=north", "--max-tasks", "3"];
     let _robot = Agent::start("arm-1", &format!("mqtt://127.0.0.1:{port}"), &token, dir.path(), &flags);
     world.browser.sees("article.robot h2", "arm-1");

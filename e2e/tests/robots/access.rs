@@ -90,7 +90,7 @@ fn a_robot_cannot_speak_for_another_and_a_name_that_is_used_is_taken() {
     let stranger = Stranger::connect(&world, "r2", &secret);
     stranger.say(&format!("k8s4r/robots/r2/tasks/{uid}/status"), own.to_string().as_bytes());
     // A join token does not open a name that is used.
-    let token = world.server.new_token("another", "robot");
+    let token = world.server.new_join_token("another");
     assert!(Stranger::join(&world, "r1", &token).refused);
     assert!(Stranger::connect(&world, "r1", &token).refused);
     world.let_go("wanted");

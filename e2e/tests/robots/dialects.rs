@@ -17,7 +17,7 @@ fn robots_of_other_machines_come_over_tls_alone() {
     let address = format!("0.0.0.0:{port}");
     let flags = ["--roles", "api,engine,bridge", "--slots", "2", "--mqtt-listen", &address, "--tls-generate"];
     let server = Server::start(&flags);
-    let (http, token) = (server.http(), server.new_token("join", "robot"));
+    let (http, token) = (server.http(), server.new_join_token("join"));
     let dir = tempfile::tempdir().unwrap();
     let authority = server.data().join("tls-ca.pem").display().to_string();
     let place = format!("mqtts://127.0.0.1:{port}");
@@ -88,7 +88,7 @@ mod real_broker {
         let _broker = Mosquitto::start_with(|_, _| web);
         let url = format!("ws://127.0.0.1:{port}/mqtt");
         let server = Server::start(&["--roles", "api,engine,bridge", "--slots", "2", "--mqtt-url", &url]);
-        let (http, token) = (server.http(), server.new_token("join", "robot"));
+        let (http, token) = (server.http(), server.new_join_token("join"));
         let dir = tempfile::tempdir().unwrap();
         let _robot = Agent::start("r1", &url, &token, dir.path(), &[]);
         let get = |path: &str| http.get(&format!("{API}/{path}")).json();
@@ -105,7 +105,7 @@ mod real_broker {
     fn a_robot_that_speaks_mqtt_3_is_served() {
         // Until it is let in, the answer is all that is said to it.
         let world = World::new(Kind::Embedded, &["--robot-approval", "manual"]);
-        let token = world.server.new_token("old", "robot");
+        let token = world.server.new_join_token("old");
         let joining = OldRobot { world: &world, client: "join-old", secret: token.clone() };
         let asked = json!({"robotId": "old", "token": token});
         let answer = joining.ask("k8s4r/register", &asked, "k8s4r/robots/old/response");

@@ -57,7 +57,7 @@ impl World {
         };
         let server = Server::start(&[&ROLES, &place[..], flags].concat());
         let http = server.http();
-        let token = server.new_token("join", "robot");
+        let token = server.new_join_token("join");
         let dir = tempfile::tempdir().expect("a temporary directory can be made");
         Self { server, http, broker, port, token, users, dir }
     }

@@ -119,9 +119,12 @@ pub enum RobotTokenCommand {
         /// Name of the token
         #[arg(default_value = "robots")]
         name: String,
-        /// How long robots can join with it, such as 12h or 30d [default: until it is revoked]
+        /// How long robots can join with it, such as 12h or 30d [default: 24h]
         #[arg(long, value_name = "DURATION")]
         ttl: Option<Duration>,
+        /// How many robots can join with it, 1000 at most
+        #[arg(long, value_name = "N", default_value = "1")]
+        uses: u32,
     },
 }
 

@@ -16,6 +16,7 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// Where traces of tasks are sent.
 #[derive(Debug, Clone, Default, Args)]
+#[allow(clippy::struct_field_names, reason = "the names of the flags")]
 #[command(next_help_heading = "Traces")]
 pub struct TraceArgs {
     /// Send traces of tasks to the OpenTelemetry collector at this URL, such as <http://127.0.0.1:4318> [default: send none]

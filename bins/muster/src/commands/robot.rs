@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use muster_client::Resource;
 use muster_client::client::Form;
+use muster_client::tokens::NewToken;
 use muster_types::robot::RobotSpec;
 use muster_types::{Duration, JsonText as _, Robot, Timestamp};
 use serde_json::{Value, json};
@@ -49,8 +50,8 @@ pub async fn run(globals: &Globals, command: RobotCommand) -> anyhow::Result<Exi
             let said = if undo { "takes tasks again" } else { "drained" };
             change(globals, &robots.names, &json!({"spec": {"unschedulable": !undo}}), said).await
         }
-        RobotCommand::Token(RobotTokenCommand::Create { name, ttl }) => {
-            create_token(globals, &name, ttl).await
+        RobotCommand::Token(RobotTokenCommand::Create { name, ttl, uses }) => {
+            create_token(globals, &name, ttl, uses).await
         }
     }
 }
@@ -118,15 +119,25 @@ async fn change(globals: &Globals, names: &[String], change: &Value, said: &str)
     Ok(code)
 }
 
-async fn create_token(globals: &Globals, name: &str, ttl: Option<Duration>) -> anyhow::Result<ExitCode> {
+async fn create_token(
+    globals: &Globals,
+    name: &str,
+    ttl: Option<Duration>,
+    uses: u32,
+) -> anyhow::Result<ExitCode> {
     if ttl.is_some_and(|ttl| ttl.as_secs() == 0) {
         return Err(UsageError::new("robot", "--ttl must be at least one second").into());
     }
     let session = Session::open(globals).await?;
-    let secret = session.client.create_token(name, "robot", None, ttl.map(Duration::as_secs)).await?;
+    let lifetime_seconds = ttl.map(Duration::as_secs);
+    let wanted = NewToken { name, role: "robot", adapter: None, lifetime_seconds, uses: Some(uses) };
+    let secret = session.client.create_token(&wanted).await?;
     streams::print(&format!("{}\n", secret.reveal()))?;
+    let robots = if uses == 1 { "1 robot".to_owned() } else { format!("{uses} robots") };
+    let lasts = ttl.map_or_else(|| "24h".to_owned(), |ttl| ttl.to_string());
     streams::note(format!(
-        "join token \"{name}\", not shown again; on the robot: muster-agent --token TOKEN --robot-id NAME"
+        "join token \"{name}\" for {robots}, valid for {lasts}, not shown again; on the robot: muster-agent --token-file FILE \
+         --robot-id NAME"
     ));
     Ok(ExitCode::SUCCESS)
 }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use muster_client::tokens::TokenInfo;
+use muster_client::tokens::{NewToken, TokenInfo};
 use muster_types::{Duration, Timestamp};
 use serde_json::{Value, json};
 
@@ -17,8 +17,8 @@ use crate::usage::UsageError;
 /// Runs a verb of `token`.
 pub async fn run(globals: &Globals, command: TokenCommand) -> anyhow::Result<ExitCode> {
     match command {
-        TokenCommand::Create { name, role, adapter, ttl, as_kubeconfig } => {
-            let wanted = Wanted { name: &name, role: &role, adapter: adapter.as_deref(), ttl };
+        TokenCommand::Create { name, role, adapter, ttl, uses, as_kubeconfig } => {
+            let wanted = Wanted { name: &name, role: &role, adapter: adapter.as_deref(), ttl, uses };
             create(globals, wanted, as_kubeconfig).await
         }
         TokenCommand::List { output } => list(globals, output).await,
@@ -32,19 +32,29 @@ struct Wanted<'a> {
     role: &'a str,
     adapter: Option<&'a str>,
     ttl: Option<Duration>,
+    uses: Option<u32>,
 }
 
 async fn create(globals: &Globals, wanted: Wanted<'_>, as_kubeconfig: bool) -> anyhow::Result<ExitCode> {
-    let Wanted { name, role, adapter, ttl } = wanted;
+    let Wanted { name, role, adapter, ttl, uses } = wanted;
     if adapter.is_some() && role != "reporter" {
         return Err(UsageError::new("token", "--adapter goes with --role reporter alone").into());
+    }
+    if uses.is_some() && role != "robot" {
+        return Err(UsageError::new("token", "--uses goes with --role robot alone").into());
     }
     if ttl.is_some_and(|ttl| ttl.as_secs() == 0) {
         return Err(UsageError::new("token", "--ttl must be at least one second").into());
     }
     let session = Session::open(globals).await?;
-    let secret = session.client.create_token(name, role, adapter, ttl.map(Duration::as_secs)).await?;
-    let lasts = ttl.map_or_else(|| "until it is revoked".to_owned(), |ttl| format!("for {ttl}"));
+    let lifetime_seconds = ttl.map(Duration::as_secs);
+    let secret =
+        session.client.create_token(&NewToken { name, role, adapter, lifetime_seconds, uses }).await?;
+    let lasts = match ttl {
+        Some(ttl) => format!("for {ttl}"),
+        None if role == "robot" => "for 24h".to_owned(),
+        None => "until it is revoked".to_owned(),
+    };
     if as_kubeconfig {
         let authority = session.access.authority();
         let text = kubeconfig_text(session.access.url(), authority.as_deref(), name, secret.reveal());
@@ -99,7 +109,7 @@ fn show(tokens: &[TokenInfo], output: Output, now: Timestamp) -> String {
         .map(|token| {
             json!({
                 "name": token.name, "role": token.role, "adapter": token.adapter, "created": token.created,
-                "expires": token.expires,
+                "expires": token.expires, "uses": token.uses, "robots": token.robots,
             })
         })
         .collect();
@@ -136,6 +146,8 @@ mod tests {
             adapter: None,
             created: Some(Timestamp::from_second(0)),
             expires: expires.map(Timestamp::from_second),
+            uses: None,
+            robots: None,
         };
         vec![token("a", None), token("b", Some(3_600)), token("c", Some(200))]
     }

@@ -15,7 +15,7 @@ use crate::refusal::Refusal;
 
 impl FrontDoor for Api {
     fn admit(&self, secret: Option<&str>) -> Result<Visitor, Denied> {
-        let user = Self::admit(self, secret).map_err(denied)?;
+        let user = Self::admit(self, secret).map_err(|refusal| denied(&refusal))?;
         let may_write = matches!(user.role, Role::Admin | Role::Editor);
         // Pages show objects of all kinds and namespaces.
         let may_look = [GROUP, RESOURCES_GROUP]
@@ -29,7 +29,7 @@ impl FrontDoor for Api {
     }
 
     fn read(self: Arc<Self>, body: Unread, most: usize) -> Coming<Result<Bytes, Denied>> {
-        Box::pin(async move { self.read_body_up_to(body, most).await.map_err(denied) })
+        Box::pin(async move { self.read_body_up_to(body, most).await.map_err(|refusal| denied(&refusal)) })
     }
 
     fn ask(self: Arc<Self>, request: Request<Bytes>) -> Coming<Reply> {
@@ -42,6 +42,6 @@ impl FrontDoor for Api {
     }
 }
 
-fn denied(refusal: Refusal) -> Denied {
+fn denied(refusal: &Refusal) -> Denied {
     Denied { code: refusal.code, why: refusal.to_string() }
 }

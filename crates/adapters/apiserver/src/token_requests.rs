@@ -27,6 +27,7 @@ impl Api {
             role: Role,
             adapter: Option<String>,
             lifetime_seconds: Option<i64>,
+            uses: Option<u32>,
         }
         let verb = match (method, &name) {
             (&Method::GET, None) => "list",
@@ -48,6 +49,7 @@ impl Api {
                         role: wanted.role,
                         adapter: wanted.adapter.as_deref(),
                         lifetime_seconds: wanted.lifetime_seconds,
+                        uses: wanted.uses,
                     },
                     now,
                 );

@@ -3,7 +3,7 @@
 //! A token is kept under the SHA-256 of its secret, so looking one up is one read and the store never holds anything
 //! that opens a door. The secrets are 256 random bits; a slow hash would add nothing.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use muster_ports::clock::{Clock, Millis};
@@ -25,6 +25,13 @@ pub(crate) const RESOURCE: &str = "tokens.internal";
 pub(crate) const PREFIX: &str = "muster_";
 /// Most tokens there may be.
 const MAX_TOKENS: usize = 10_000;
+/// How many robots join with a token, and for how long, unless its request says otherwise.
+const DEFAULT_USES: u32 = 1;
+const DEFAULT_JOIN_SECONDS: i64 = 24 * 60 * 60;
+/// Most robots that join with one token: all of them stand in its record, which each of them writes.
+const MAX_USES: u32 = 1_000;
+/// How often a use is tried again because the record was changed meanwhile.
+const TRIES: u32 = 16;
 
 /// The tokens of a store.
 #[derive(Clone)]
@@ -52,6 +59,23 @@ struct Record {
     adapter: Option<String>,
     created: i64,
     expires: Option<i64>,
+    /// Who may join with it. Join tokens of former versions have none: any number of robots joins with them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    uses: Option<Uses>,
+}
+
+/// How many robots may join with a token, and which have.
+#[derive(Serialize, Deserialize)]
+struct Uses {
+    most: u32,
+    robots: BTreeSet<String>,
+}
+
+impl Uses {
+    /// A robot that joined may join again: until it used its credential, it may not have received it.
+    fn admit(&self, robot: &str) -> bool {
+        self.robots.contains(robot) || self.robots.len() < self.most as usize
+    }
 }
 
 /// What a token is to be.
@@ -63,8 +87,10 @@ pub struct NewToken<'a> {
     pub role: Role,
     /// The adapter it reports for; reporters need one, others have none.
     pub adapter: Option<&'a str>,
-    /// How long it is valid; until it is revoked if not given.
+    /// How long it is valid; if not given, until it is revoked, and a day if robots join with it.
     pub lifetime_seconds: Option<i64>,
+    /// How many robots may join with it, one if not given; others have none.
+    pub uses: Option<u32>,
 }
 
 impl Record {
@@ -73,6 +99,28 @@ impl Record {
         let is_valid = self.expires.is_none_or(|expires| expires > clock.now().0);
         let bound = || self.adapter.clone().map(Bound::Adapter);
         is_valid.then(|| User { name: self.name.clone(), role: self.role, bound: bound() })
+    }
+
+    /// Whether a robot may join with the token now.
+    fn admits(&self, robot: &str, clock: &dyn Clock) -> bool {
+        let is_join_token = self.user(clock).is_some_and(|user| user.role == Role::Robot);
+        is_join_token && self.uses.as_ref().is_none_or(|uses| uses.admit(robot))
+    }
+
+    fn to_draft(&self) -> Result<Draft, Refusal> {
+        let text = serde_json::to_string(self).map_err(|error| Refusal::internal(error.to_string()))?;
+        let json = text.replacen('{', "{\"revision\":,", 1).into_bytes();
+        Draft::new(json, "{\"revision\":".len()).ok_or_else(|| Refusal::internal("token too large"))
+    }
+}
+
+/// The limits of a join token: who may join with it, and until when.
+fn limit_uses(role: Role, uses: Option<u32>) -> Result<Option<Uses>, Refusal> {
+    match (role, uses.unwrap_or(DEFAULT_USES)) {
+        (Role::Robot, most @ 1..=MAX_USES) => Ok(Some(Uses { most, robots: BTreeSet::new() })),
+        (Role::Robot, _) => Err(Refusal::unprocessable(format!("uses must be from 1 to {MAX_USES}"))),
+        (_, _) if uses.is_some() => Err(Refusal::unprocessable("only a token of the role robot has uses")),
+        (_, _) => Ok(None),
     }
 }
 
@@ -90,12 +138,12 @@ impl Tokens {
         lifetime_seconds: Option<i64>,
         now: Millis,
     ) -> Result<String, Refusal> {
-        self.make(NewToken { name, role, adapter: None, lifetime_seconds }, now).await
+        self.make(NewToken { name, role, adapter: None, lifetime_seconds, uses: None }, now).await
     }
 
     /// Makes a token and returns its secret, which is shown only now.
     pub async fn make(&self, wanted: NewToken<'_>, now: Millis) -> Result<String, Refusal> {
-        let NewToken { name, role, adapter, lifetime_seconds } = wanted;
+        let NewToken { name, role, adapter, lifetime_seconds, uses } = wanted;
         muster_types::name_rules::dns1123_label(name).map_err(|why| {
             Refusal::unprocessable(format!("the token name \"{name}\" is not valid: {why}"))
         })?;
@@ -122,6 +170,8 @@ impl Tokens {
         if lifetime_seconds.is_some_and(|seconds| seconds <= 0) {
             return Err(Refusal::unprocessable("the lifetime must be longer than zero"));
         }
+        let uses = limit_uses(role, uses)?;
+        let lifetime_seconds = lifetime_seconds.or((role == Role::Robot).then_some(DEFAULT_JOIN_SECONDS));
         let secret = format!("{PREFIX}{}", ids::hex(&ids::random::<32>()?));
         let record = Record {
             name: name.to_owned(),
@@ -129,12 +179,10 @@ impl Tokens {
             adapter: adapter.map(str::to_owned),
             created: now.0,
             expires: lifetime_seconds.map(|seconds| now.0.saturating_add(seconds.saturating_mul(1000))),
+            uses,
         };
-        let text = serde_json::to_string(&record).map_err(|error| Refusal::internal(error.to_string()))?;
-        let json = text.replacen('{', "{\"revision\":,", 1).into_bytes();
-        let draft =
-            Draft::new(json, "{\"revision\":".len()).ok_or_else(|| Refusal::internal("token too large"))?;
-        let write = Write::Put { key: self.key_of(hash_of(&secret)), expect: Precondition::Absent, draft };
+        let key = self.key_of(hash_of(&secret));
+        let write = Write::Put { key, expect: Precondition::Absent, draft: record.to_draft()? };
         let committed = self.store.commit(Batch::of(write)).await;
         committed.map_err(|error| Refusal::unavailable(error.to_string()))?;
         Ok(secret)
@@ -143,6 +191,36 @@ impl Tokens {
     /// Who holds this secret, if it is valid now.
     pub fn authenticate(&self, secret: &str, clock: &dyn Clock) -> Option<User> {
         self.read(hash_of(secret))?.record.user(clock)
+    }
+
+    /// Whether a robot may join with this secret now.
+    pub fn admits(&self, secret: &str, robot: &str, clock: &dyn Clock) -> bool {
+        self.read(hash_of(secret)).is_some_and(|used| used.record.admits(robot, clock))
+    }
+
+    /// Takes a use of a join token for a robot, which is none if it took one before. False if the robot may not join with it.
+    pub async fn take_use(&self, secret: &str, robot: &str, clock: &dyn Clock) -> Result<bool, Refusal> {
+        let key = self.key_of(hash_of(secret));
+        for _ in 0..TRIES {
+            let Some(stored) = self.store.get(&key) else { return Ok(false) };
+            let mut record: Record = serde_json::from_slice(stored.json())
+                .map_err(|error| Refusal::internal(format!("a token cannot be read: {error}")))?;
+            if !record.admits(robot, clock) {
+                return Ok(false);
+            }
+            if !record.uses.as_mut().is_some_and(|uses| uses.robots.insert(robot.to_owned())) {
+                return Ok(true);
+            }
+            let expect = Precondition::At(stored.revision);
+            let write = Write::Put { key: key.clone(), expect, draft: record.to_draft()? };
+            match self.store.commit(Batch::of(write)).await {
+                Ok(_) => return Ok(true),
+                // Another robot joined with it meanwhile.
+                Err(CommitError::Conflict { .. }) => {}
+                Err(error) => return Err(Refusal::unavailable(error.to_string())),
+            }
+        }
+        Err(Refusal::unavailable("too many robots join with the token at once; try again"))
     }
 
     /// Who holds the token of this name, if it is valid now.
@@ -193,6 +271,8 @@ impl Tokens {
                     "adapter": record.adapter,
                     "created": time(record.created),
                     "expires": record.expires.map(time),
+                    "uses": record.uses.as_ref().map(|uses| uses.most),
+                    "robots": record.uses.as_ref().map(|uses| &uses.robots),
                 })
             })
             .collect();

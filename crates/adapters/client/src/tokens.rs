@@ -26,6 +26,31 @@ pub struct TokenInfo {
     pub created: Option<Timestamp>,
     /// When it ends.
     pub expires: Option<Timestamp>,
+    /// How many robots can join with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uses: Option<u32>,
+    /// Those that have joined with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub robots: Option<Vec<String>>,
+}
+
+/// What a token is to be.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NewToken<'a> {
+    /// Whom or what it is for.
+    pub name: &'a str,
+    /// What it may do.
+    pub role: &'a str,
+    /// The adapter that a reporter reports for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adapter: Option<&'a str>,
+    /// How long it is valid, if the server is not to choose.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lifetime_seconds: Option<u64>,
+    /// How many robots can join with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uses: Option<u32>,
 }
 
 /// What a token is worth. It is shown once, on purpose, and never by accident.
@@ -58,22 +83,9 @@ struct All {
 
 impl Client {
     /// Makes a token and returns its secret, which the server shows only now.
-    pub async fn create_token(
-        &self,
-        name: &str,
-        role: &str,
-        adapter: Option<&str>,
-        lifetime_seconds: Option<u64>,
-    ) -> Result<Secret, ClientError> {
-        let mut body = json!({"name": name, "role": role});
-        if let Some(adapter) = adapter {
-            body["adapter"] = json!(adapter);
-        }
-        if let Some(seconds) = lifetime_seconds {
-            body["lifetimeSeconds"] = json!(seconds);
-        }
-        let made: Made =
-            self.transport().read(Ask::send(Method::POST, "/tokens", &body)).await.map_err(explain)?;
+    pub async fn create_token(&self, wanted: &NewToken<'_>) -> Result<Secret, ClientError> {
+        let ask = Ask::send(Method::POST, "/tokens", &json!(wanted));
+        let made: Made = self.transport().read(ask).await.map_err(explain)?;
         Ok(made.token)
     }
 

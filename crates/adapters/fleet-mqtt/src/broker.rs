@@ -307,7 +307,7 @@ mod tests {
     async fn a_flood_of_a_robot_is_refused_and_the_bridge_says_what_it_likes() {
         let store = Store::open(MemoryLog::default(), History::default(), SystemClock).unwrap();
         let gate = Gate {
-            credentials: Credentials::new(store, "default", Arc::new(|_| false)),
+            credentials: Credentials::new(store, "default", Arc::new(None)),
             topics: Topics::new("p"),
             secret: String::new(),
             patience: Mutex::default(),
@@ -339,7 +339,7 @@ mod tests {
         let mut refused = Vec::new();
         for listen in addresses {
             let store = Store::open(MemoryLog::default(), History::default(), SystemClock).unwrap();
-            let credentials = Credentials::new(store, "default", Arc::new(|_| false));
+            let credentials = Credentials::new(store, "default", Arc::new(None));
             let settings = BrokerSettings { listen, tls: None, topics: Topics::new("p"), max_clients: 1 };
             refused.extend(EmbeddedBroker::start(settings, credentials).await.err());
         }
@@ -353,7 +353,7 @@ mod tests {
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let listen = taken.local_addr().unwrap();
         let store = Store::open(MemoryLog::default(), History::default(), SystemClock).unwrap();
-        let credentials = Credentials::new(store, "default", Arc::new(|_| false));
+        let credentials = Credentials::new(store, "default", Arc::new(None));
         let settings = BrokerSettings { listen, tls: None, topics: Topics::new("p"), max_clients: 1 };
         let error = EmbeddedBroker::start(settings, credentials).await.err().unwrap();
         assert_eq!(

@@ -1,10 +1,11 @@
 //! What robots prove themselves with: a join token once, then a credential of their own, of which only the hash is stored.
 //!
-//! A credential is bound to the Robot object it was made for: when that is deleted, it opens nothing any more. Whoever has a
-//! join token can join under any name that is not taken. A name is taken once its credential was used: the robot then has the
-//! condition Connected, so nothing more is written down.
+//! A credential is bound to the Robot object it was made for: when that is deleted, it opens nothing any more. A join token lets
+//! as many robots join as it has uses, under names that are not taken. A name is taken once its credential was used: the robot then
+//! has the condition Connected, so nothing more is written down.
 
 use std::collections::HashSet;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use muster_ports::store::{Batch, CommitError, Draft, Key, Precondition, ResourceName, Store, Write};
@@ -20,8 +21,28 @@ const ROBOTS: &str = "robots.muster.dev";
 /// What a secret starts with.
 const PREFIX: &str = "musterrobot_";
 
-/// Says whether a secret is a join token that is valid now.
-pub type JoinCheck = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+/// The answer to whether a use was taken.
+pub type Taken<'a> = Pin<Box<dyn Future<Output = Result<bool, String>> + Send + 'a>>;
+
+/// The join tokens that there are.
+pub trait JoinTokens: Send + Sync {
+    /// Whether a robot may join with this secret now.
+    fn admits(&self, secret: &str, robot: &str) -> bool;
+
+    /// Takes a use of the token for the robot, unless it took one before. False if the robot may not join with it.
+    fn take<'a>(&'a self, secret: &'a str, robot: &'a str) -> Taken<'a>;
+}
+
+/// One secret with which any number of robots joins, or none at all: for a broker without a server.
+impl JoinTokens for Option<&'static str> {
+    fn admits(&self, secret: &str, _robot: &str) -> bool {
+        self.is_some_and(|known| known == secret)
+    }
+
+    fn take<'a>(&'a self, secret: &'a str, robot: &'a str) -> Taken<'a> {
+        Box::pin(async move { Ok(self.admits(secret, robot)) })
+    }
+}
 
 /// Who somebody is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +62,7 @@ pub struct Credentials {
     namespace: String,
     resource: ResourceName,
     robots: ResourceName,
-    join: JoinCheck,
+    join: Arc<dyn JoinTokens>,
     /// Uids of robots whose credential was used and that do not show it yet.
     used: Arc<Mutex<HashSet<String>>>,
 }
@@ -56,7 +77,7 @@ struct Record {
 
 impl Credentials {
     /// Credentials of robots that live in a namespace.
-    pub fn new(store: Store, namespace: &str, join: JoinCheck) -> Self {
+    pub fn new(store: Store, namespace: &str, join: Arc<dyn JoinTokens>) -> Self {
         let (resource, robots) = (ResourceName::new(RESOURCE), ResourceName::new(ROBOTS));
         Self { store, namespace: namespace.to_owned(), resource, robots, join, used: Arc::default() }
     }
@@ -75,7 +96,12 @@ impl Credentials {
         }
         // A name that is in use is not given to somebody else.
         let free = known.is_none_or(|record| !was_seen && !self.used.lock().contains(&record.robot));
-        if free && (self.join)(secret) { Claim::Joining } else { Claim::Refused }
+        if free && self.join.admits(secret, robot) { Claim::Joining } else { Claim::Refused }
+    }
+
+    /// Takes a use of a join token for a robot. False if it may not join with it.
+    pub async fn take_use(&self, robot: &str, secret: &str) -> Result<bool, String> {
+        self.join.take(secret, robot).await
     }
 
     /// Remembers that a credential was used, until the robot itself shows it.

@@ -40,7 +40,7 @@ pub use bridge::{Reception, ReceptionSettings};
 #[cfg(feature = "server")]
 pub use broker::{BrokerError, BrokerSettings, EmbeddedBroker};
 #[cfg(feature = "server")]
-pub use credentials::{Credentials, JoinCheck};
+pub use credentials::{Credentials, JoinTokens, Taken};
 #[cfg(feature = "server")]
 pub use link::Link;
 #[cfg(feature = "server")]

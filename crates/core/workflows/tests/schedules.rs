@@ -553,7 +553,11 @@ fn what_a_clock_leapt_over_is_made_when_its_time_comes_and_what_it_made_is_not_m
         play.down_until(15).until(185);
         assert_eq!(play.said(), "20 30 40 50 60 70 80 90 100 110 120 160 170 180", "{time_spec}");
         assert_eq!(play.condition("ClockCorrected"), "True ClockWasAhead");
-        assert_eq!((play.schedule.status.dropped, play.schedule.status.made_ahead.len()), (0, 0), "{time_spec}");
+        assert_eq!(
+            (play.schedule.status.dropped, play.schedule.status.made_ahead.len()),
+            (0, 0),
+            "{time_spec}"
+        );
     }
 }
 

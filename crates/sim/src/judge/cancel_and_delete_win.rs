@@ -9,6 +9,8 @@ use super::{Moment, Statement};
 
 /// A program has this long to end, its grace included, while somebody leads.
 const BOUND: i64 = 180_000;
+/// Finalizers that last as long as an attempt.
+const OWN_FINALIZERS: [&str; 3] = ["muster.dev/process", "muster.dev/pod", "muster.dev/robot"];
 
 #[derive(Default)]
 pub struct CancelAndDeleteWin {
@@ -21,6 +23,23 @@ impl Statement for CancelAndDeleteWin {
             Self::read_task(moment, broken);
         }
         self.read_programs(moment.present, broken);
+    }
+
+    /// What was deleted is gone when the outside is quiet, unless somebody else's finalizer keeps it.
+    fn close(&mut self, present: &Present, broken: &mut Vec<String>) {
+        if present.quiet_since.is_none() {
+            return;
+        }
+        for task in present.tasks.values().filter(|task| !task.gone && task.is_over()) {
+            present.compared();
+            let is_own = |finalizer: &String| OWN_FINALIZERS.contains(&finalizer.as_str());
+            if task.metadata.deletion_timestamp.is_some() && task.metadata.finalizers.iter().all(is_own) {
+                broken.push(format!(
+                    "{} was deleted and has ended, and is there still with {:?}",
+                    task.metadata.name, task.metadata.finalizers
+                ));
+            }
+        }
     }
 }
 
@@ -104,5 +123,18 @@ mod tests {
         let mut story = Story::new();
         story.task("a", "Running", 1).started("a", 1).delete("a").wait(400_000).task("b", "Ready", 0);
         assert_eq!(story.broken("cancel_and_delete_win").len(), 1);
+    }
+
+    #[test]
+    fn a_deleted_task_that_has_ended_and_never_goes_is_found() {
+        let stays = |finalizers: &[&str]| {
+            let mut story = Story::new();
+            let metadata = json!({"name": "a", "namespace": "d", "uid": "a", "finalizers": finalizers,
+                "deletionTimestamp": "2026-01-01T00:00:00Z"});
+            story.write(&json!({"metadata": metadata, "spec": {}, "status": {"state": "Canceled"}}));
+            story.quiet().broken("cancel_and_delete_win").len()
+        };
+        assert_eq!(stays(&["muster.dev/process"]), 1);
+        assert_eq!(stays(&["muster.dev/process", "example.com/mine"]), 0, "its user keeps it");
     }
 }

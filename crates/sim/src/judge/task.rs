@@ -54,6 +54,7 @@ pub struct Metadata {
     pub annotations: BTreeMap<String, String>,
     pub owner_references: Vec<Owner>,
     pub deletion_timestamp: Option<String>,
+    pub finalizers: Vec<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -25,7 +25,7 @@ use tokio::task::JoinSet;
 
 use self::raw::rate;
 pub use self::raw::{RAW_BROKER, raw_broker};
-use self::simulated::{Fleet, NUMBER, connect_all, join_all, name};
+use self::simulated::{Fleet, NUMBER, ROBOTS_PER_TOKEN, connect_all, join_all, name};
 use crate::clients::Timing;
 use crate::muster_peer::{Muster, TASKS, wait_for_line};
 use crate::plot::{Bar, Series, bars, number};
@@ -132,7 +132,9 @@ async fn measure(size: Size, mosquitto: Option<Mosquitto>, report: &mut Report) 
     let muster = Muster::start_with(&dir.path().join("data"), &flags).await?;
     let token = muster.plain.authorization.trim_start_matches("Bearer ").to_owned();
     let http = Arc::new(Http::new(&muster.plain.address, Some(&token)));
-    let join_token = join_token(&http)?;
+    let tokens = size.robots.div_ceil(ROBOTS_PER_TOKEN);
+    let join_tokens = (0..tokens).map(|number| join_token(&http, &format!("join-{number}")));
+    let join_tokens = join_tokens.collect::<anyhow::Result<Vec<_>>>()?;
     let fleet = Arc::new(Fleet {
         broker: SocketAddr::from(([127, 0, 0, 1], port)),
         topics: Topics::new(muster_fleet_mqtt::DEFAULT_PREFIX),
@@ -151,7 +153,7 @@ async fn measure(size: Size, mosquitto: Option<Mosquitto>, report: &mut Report) 
         let agent = Agent::start(
             "agent",
             &format!("mqtt://127.0.0.1:{port}"),
-            &join_token,
+            &join_token(&http, "agent")?,
             &dir.path().join("agent"),
             &[],
         );
@@ -167,7 +169,7 @@ async fn measure(size: Size, mosquitto: Option<Mosquitto>, report: &mut Report) 
     // The first robots touch what is there once, however many follow: they are not counted.
     let first = size.robots / 20;
     let mut robots = JoinSet::new();
-    let mut secrets = join_all(&fleet, 0..first, &join_token).await?;
+    let mut secrets = join_all(&fleet, 0..first, &join_tokens).await?;
     connect_all(&fleet, 0, &secrets, &mut robots).await?;
     wait_for_online(&http, first).await?;
     let before = settled_rss(muster.process.id()).await?;
@@ -176,7 +178,7 @@ async fn measure(size: Size, mosquitto: Option<Mosquitto>, report: &mut Report) 
         None => None,
     };
     let begun = Instant::now();
-    secrets.extend(join_all(&fleet, first..size.robots, &join_token).await?);
+    secrets.extend(join_all(&fleet, first..size.robots, &join_tokens).await?);
     let joined = per_second(size.robots - first, begun);
     let begun = Instant::now();
     connect_all(&fleet, first, &secrets[first..], &mut robots).await?;
@@ -249,8 +251,9 @@ async fn measure(size: Size, mosquitto: Option<Mosquitto>, report: &mut Report) 
     Ok(connected)
 }
 
-fn join_token(http: &Http) -> anyhow::Result<String> {
-    let answer = http.post("/tokens", &json!({"name": "join", "role": "robot"}).to_string());
+fn join_token(http: &Http, name: &str) -> anyhow::Result<String> {
+    let wanted = json!({"name": name, "role": "robot", "uses": ROBOTS_PER_TOKEN});
+    let answer = http.post("/tokens", &wanted.to_string());
     answer.json()["token"].as_str().map(str::to_owned).context("no join token")
 }
 

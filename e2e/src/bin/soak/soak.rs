@@ -116,7 +116,7 @@ impl Soak {
             "soak",
             &json!({"webhook": {"url": url}, "profile": "cds"}),
         )?;
-        let token = servers.first().new_token("join", "robot");
+        let token = servers.first().new_join_token("join");
         let robots = Robots::start(dir, servers.broker_port, &token, &https, &recorder);
 
         let (ends, users_end, tally) =

@@ -180,7 +180,7 @@ fn mark(call: &Call, object: &mut dyn AnyObject, options: &DeleteOptions) -> Res
             Propagation::Background if !goes_last => {}
             Propagation::Foreground if in_order => {}
             Propagation::Background | Propagation::Foreground => {
-                metadata.finalizers.push(FOREGROUND.to_owned())
+                metadata.finalizers.push(FOREGROUND.to_owned());
             }
             Propagation::Orphan => metadata.finalizers.push(ORPHAN.to_owned()),
         }

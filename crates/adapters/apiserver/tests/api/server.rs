@@ -212,7 +212,7 @@ impl Server {
 
     pub async fn token(&self, name: &str, role: Role) -> String {
         let adapter = (role == Role::Reporter).then_some("dns");
-        let wanted = NewToken { name, role, adapter, lifetime_seconds: None };
+        let wanted = NewToken { name, role, adapter, lifetime_seconds: None, uses: None };
         self.api.tokens().make(wanted, self.clock.now()).await.unwrap()
     }
 

@@ -16,6 +16,9 @@ use crate::messages::{Register, Response, VERSION};
 const MAX_LABELS: usize = 64;
 const MAX_TEXT: usize = 253;
 const MAX_TASKS: u32 = 1000;
+/// What a robot is told that may not join.
+const NOT_ADMITTED: &str = "the token is not valid, or as many robots as it has uses have joined with it, or another robot works \
+                            under this id; make a token with `muster robot token create --uses N`, or delete the old robot first";
 
 /// Answers a robot that wants to join.
 pub(crate) async fn join(
@@ -37,13 +40,15 @@ pub(crate) async fn join(
         return answer(false, why, None);
     }
     match credentials.check(&asked.robot_id, &asked.token) {
-        Claim::Refused => {
-            let message = "the token is not valid, or another robot works under this id; make a token with `muster \
-                           robot token create`, or delete the old robot first";
-            return answer(false, message.to_owned(), None);
-        }
+        Claim::Refused => return answer(false, NOT_ADMITTED.to_owned(), None),
         Claim::Robot => return answer(true, "it has joined already".to_owned(), None),
         Claim::Joining => {}
+    }
+    // Before anything else is written: a token never lets more robots join than it has uses.
+    match credentials.take_use(&asked.robot_id, &asked.token).await {
+        Ok(true) => {}
+        Ok(false) => return answer(false, NOT_ADMITTED.to_owned(), None),
+        Err(why) => return answer(false, format!("the token cannot be used now: {why}; try again"), None),
     }
     if let Err(error) = write_down(store, robots, namespace, asked, now).await {
         return answer(false, format!("it cannot be written down: {error}; try again"), None);
@@ -89,7 +94,7 @@ async fn write_down(
         robot.spec.labels.entry(name.clone()).or_insert_with(|| value.clone());
     }
     robot.spec.max_tasks = robot.spec.max_tasks.or(asked.max_tasks);
-    robot.status.last_heartbeat_time = Some(now.to_timestamp());
+    // No sign of life: that takes the credential, which it does not have yet.
     robot.status.device_info = asked.device_info.clone();
     robot.metadata.resource_version.clear();
     let draft = robot.to_json().ok().and_then(Draft::of_object);

@@ -49,7 +49,7 @@ impl Yard {
     pub async fn new() -> Self {
         let store =
             Store::open(MemoryLog::default(), History::default(), SystemClock).expect("a store opens");
-        let credentials = Credentials::new(store.clone(), "default", Arc::new(|secret| secret == TOKEN));
+        let credentials = Credentials::new(store.clone(), "default", Arc::new(Some(TOKEN)));
         let topics = Topics::new("k8s4r");
         let listen = "127.0.0.1:0".parse().expect("an address");
         let settings = BrokerSettings { listen, tls: None, topics: topics.clone(), max_clients: 100 };

@@ -28,7 +28,7 @@ pub fn raw_broker() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let store = Store::open(MemoryLog::default(), History::default(), SystemClock)?;
-        let credentials = Credentials::new(store, "default", Arc::new(|_| false));
+        let credentials = Credentials::new(store, "default", Arc::new(None));
         let settings = BrokerSettings {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             tls: None,

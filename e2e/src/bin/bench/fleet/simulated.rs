@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use muster_fleet_mqtt::messages::{
     Action, ConnectionNews, Dispatch, Heartbeat, KnownAttempts, Register, Response, Status, VERSION,
 };
@@ -56,15 +56,23 @@ pub fn name(number: usize) -> String {
     format!("robot-{number:05}")
 }
 
-/// Lets robots join, and answers with their credentials in order.
-pub async fn join_all(fleet: &Arc<Fleet>, numbers: Range<usize>, token: &str) -> anyhow::Result<Vec<String>> {
+/// As many join with one token.
+pub const ROBOTS_PER_TOKEN: usize = 1_000;
+
+/// Lets robots join, each thousand with a token of their own, and answers with their credentials in order.
+pub async fn join_all(
+    fleet: &Arc<Fleet>,
+    numbers: Range<usize>,
+    tokens: &[String],
+) -> anyhow::Result<Vec<String>> {
     let room = Arc::new(Semaphore::new(AT_ONCE));
     let mut joining = JoinSet::new();
     let first = numbers.start;
     let mut secrets = vec![String::new(); numbers.len()];
     for number in numbers {
         let permit = room.clone().acquire_owned().await?;
-        let (fleet, token) = (fleet.clone(), token.to_owned());
+        let token = tokens.get(number / ROBOTS_PER_TOKEN).context("there are too few join tokens")?;
+        let (fleet, token) = (fleet.clone(), token.clone());
         joining.spawn(async move {
             let secret = join(&fleet, number, &token).await;
             drop(permit);
