@@ -1,5 +1,5 @@
-//! The runs of a schedule are made in the order of their times; and where the policy keeps all times, none is left out in between.
-//! Backfills are made beside them.
+//! The runs of a schedule are made in the order of their times, unless the clock was set back to before the last one; and where the
+//! policy keeps all times, none is left out in between. Backfills are made beside them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +36,9 @@ impl Statement for ScheduleOrder {
         let Some(time) = time.and_then(|time| millis(time)) else { return };
         moment.present.compared();
         let last = self.last.insert(owner.uid.clone(), time);
-        if let Some(last) = last.filter(|last| *last >= time) {
+        // What a clock leapt over is made when its time comes, after what the clock made ahead.
+        let was_set_back = |last: i64| time < last && moment.present.wall < last;
+        if let Some(last) = last.filter(|last| *last >= time && !was_set_back(*last)) {
             broken.push(format!("{} was made for {time} after a run for {last}", run.name));
             return;
         }
@@ -70,13 +72,24 @@ mod tests {
     use crate::judge::story::{START, Story};
 
     fn runs(concurrency: &str, minutes: &[i64]) -> Vec<String> {
+        runs_of(concurrency, minutes, 0)
+    }
+
+    /// What is found of runs for these minutes, each made when it has come, if the clock is set back by so many minutes before the last.
+    fn runs_of(concurrency: &str, minutes: &[i64], set_back: i64) -> Vec<String> {
         let mut story = Story::new();
         let stamp = |minute: i64| jiff::Timestamp::from_millisecond(START + minute * 60_000).unwrap();
         story.object("schedules.muster.dev", "d/s", json!({
             "metadata": {"name": "s", "uid": "s", "generation": 1, "creationTimestamp": stamp(0).to_string()},
             "spec": {"schedulePolicy": {"timeSpec": "* * * * *", "concurrency": concurrency}},
         }));
+        let mut passed = 0;
         for (place, minute) in minutes.iter().enumerate() {
+            if place + 1 == minutes.len() {
+                story.set_back(set_back * 60_000);
+            }
+            story.wait((minute - passed).max(0) * 60_000);
+            passed = passed.max(*minute);
             story.write(&json!({"metadata": {
                 "name": format!("m{place}"), "uid": format!("m{place}"), "namespace": "d",
                 "annotations": {"muster.dev/scheduled-at": stamp(*minute).to_string()},
@@ -95,6 +108,8 @@ mod tests {
     #[test]
     fn a_run_for_an_earlier_time_is_found() {
         assert_eq!(runs("Forbid", &[4, 3]).len(), 1);
+        assert!(runs_of("Forbid", &[4, 3], 1).is_empty(), "the clock was set back");
+        assert_eq!(runs_of("Forbid", &[4, 4], 1).len(), 1, "it was made already");
     }
 
     #[test]

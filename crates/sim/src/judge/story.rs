@@ -17,20 +17,21 @@ pub struct Story {
     at: i64,
     /// How late what happens is noted.
     late: i64,
+    set_back: i64,
     entries: Vec<Entry>,
     tasks: BTreeMap<String, Value>,
 }
 
 impl Story {
     pub fn new() -> Self {
-        let mut story = Self { at: 0, late: 0, entries: Vec::new(), tasks: BTreeMap::new() };
+        let mut story = Self { at: 0, late: 0, set_back: 0, entries: Vec::new(), tasks: BTreeMap::new() };
         story.happen(What::Server("a".into(), Standing::Leads));
         story.at = 1_000_000;
         story
     }
 
     fn happen(&mut self, what: What) -> &mut Self {
-        let wall = START + (self.at - 1_000_000).max(0);
+        let wall = START + (self.at - 1_000_000).max(0) - self.set_back;
         self.entries.push(Entry { at: self.at, wall, late: self.late, what });
         self
     }
@@ -38,6 +39,12 @@ impl Story {
     /// From here on, everything is noted so much later than it happened.
     pub fn late(&mut self, millis: i64) -> &mut Self {
         self.late = millis;
+        self
+    }
+
+    /// The clock on the wall is set back.
+    pub fn set_back(&mut self, millis: i64) -> &mut Self {
+        self.set_back += millis;
         self
     }
 
