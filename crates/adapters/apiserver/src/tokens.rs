@@ -40,6 +40,8 @@ pub struct Tokens {
     resource: ResourceName,
     /// Those that were used, as they were read: by the hash of their secret.
     used: Arc<RwLock<HashMap<[u8; 32], Arc<Used>>>>,
+    /// Robots join one after the other, so that those of one server never change the same record at once.
+    joining: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// A token that was read.
@@ -127,7 +129,8 @@ fn limit_uses(role: Role, uses: Option<u32>) -> Result<Option<Uses>, Refusal> {
 impl Tokens {
     /// The tokens kept in `store`.
     pub fn new(store: Store) -> Self {
-        Self { store, resource: ResourceName::new(RESOURCE), used: Arc::default() }
+        let (used, joining) = (Arc::default(), Arc::default());
+        Self { store, resource: ResourceName::new(RESOURCE), used, joining }
     }
 
     /// Makes a token that is bound to nothing and returns its secret, which is shown only now.
@@ -201,6 +204,7 @@ impl Tokens {
     /// Takes a use of a join token for a robot, which is none if it took one before. False if the robot may not join with it.
     pub async fn take_use(&self, secret: &str, robot: &str, clock: &dyn Clock) -> Result<bool, Refusal> {
         let key = self.key_of(hash_of(secret));
+        let _turn = self.joining.lock().await;
         for _ in 0..TRIES {
             let Some(stored) = self.store.get(&key) else { return Ok(false) };
             let mut record: Record = serde_json::from_slice(stored.json())
@@ -215,8 +219,11 @@ impl Tokens {
             let write = Write::Put { key: key.clone(), expect, draft: record.to_draft()? };
             match self.store.commit(Batch::of(write)).await {
                 Ok(_) => return Ok(true),
-                // Another robot joined with it meanwhile.
-                Err(CommitError::Conflict { .. }) => {}
+                // Another robot joined with it at another server.
+                Err(CommitError::Conflict { .. }) => {
+                    let caught_up = self.store.catch_up().await;
+                    caught_up.map_err(|error| Refusal::unavailable(error.to_string()))?;
+                }
                 Err(error) => return Err(Refusal::unavailable(error.to_string())),
             }
         }

@@ -100,6 +100,8 @@ async fn the_clock_of_a_robot_is_not_believed() {
             other => panic!("{other:?}"),
         }
     }
-    let heard = yard.robot("r1").and_then(|robot| robot.status.last_heartbeat_time);
+    let heard = |yard: &Yard| yard.robot("r1").and_then(|robot| robot.status.last_heartbeat_time);
+    yard.until("a sign of life is written down", |yard| heard(yard).is_some()).await;
+    let heard = heard(&yard);
     assert!(heard.is_some_and(|heard| heard <= SystemClock.now().to_timestamp()), "{heard:?}");
 }
