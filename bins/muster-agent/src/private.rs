@@ -1,4 +1,4 @@
-//! Files and directories of the agent, for its owner alone, whatever the umask is and whoever made them before.
+//! Files and directories of the agent are readable by its owner alone, also under any umask and if they existed before.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
@@ -24,7 +24,7 @@ pub fn read(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// What was made by somebody else, such as a volume, is used as it is: what the agent makes in it is for its owner alone.
+/// Takes from others what they may do with a path. If that fails, as on a volume of another user, it warns, and the path is used as it is.
 fn tighten(path: &Path, mode: u32) -> io::Result<()> {
     let known = fs::metadata(path)?.permissions().mode();
     if known & 0o777 & !mode != 0
@@ -48,8 +48,7 @@ pub fn make_dir(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the directory of attempts, or takes it from others. Whoever runs attempts lets programs of other users pass through: that stays,
-/// since such programs may run still.
+/// Makes the directory of attempts, or tightens it. It stays passable if it was: programs of other users may still run in it.
 pub fn make_attempts_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(DIR).create(path)?;
     let known = fs::metadata(path)?.permissions().mode() & 0o777;

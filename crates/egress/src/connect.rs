@@ -13,7 +13,7 @@ pub enum EgressError {
     /// The policy denies all addresses of the host.
     #[error(transparent)]
     Denied(#[from] Denial),
-    /// The host has no address, or nobody answers there.
+    /// The host has no address, or none of its addresses answers.
     #[error(transparent)]
     Failed(#[from] io::Error),
 }

@@ -24,13 +24,13 @@ const LOOK: Duration = Duration::from_secs(5);
 pub struct Validity {
     api: Arc<Api>,
     secret: Arc<str>,
-    /// Whoever it acts as.
+    /// Name of the token that the request acts as (`--as`).
     acts_as: Option<Arc<str>>,
 }
 
 impl Validity {
-    /// Of the token that a request was made with, and of the one of whoever it acts as. Whoever a cluster knows has none, and may
-    /// go on.
+    /// The validity of the token of a request, and of the token it acts as. Users of a cluster have no token, and none ends
+    /// theirs.
     pub fn of(api: &Arc<Api>, secret: Option<&str>, user: &User) -> Option<Self> {
         let secret = secret?.trim();
         let holder = api.holder_of(secret)?;

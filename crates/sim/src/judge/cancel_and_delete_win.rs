@@ -25,7 +25,7 @@ impl Statement for CancelAndDeleteWin {
         self.read_programs(moment.present, broken);
     }
 
-    /// What was deleted is gone when the outside is quiet, unless somebody else's finalizer keeps it.
+    /// A deleted task is gone when the outside is quiet, unless a finalizer of its user keeps it.
     fn close(&mut self, present: &Present, broken: &mut Vec<String>) {
         if present.quiet_since.is_none() {
             return;
