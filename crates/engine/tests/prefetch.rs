@@ -4,6 +4,7 @@
 mod queue;
 
 use muster_ports::runtime::{Ending, Observation};
+use muster_tasks::brief::hold_deleted;
 use muster_types::State;
 use queue::{Queue, task};
 
@@ -169,6 +170,38 @@ async fn deleted_while_it_waits_at_the_executor_it_keeps_its_place_until_it_is_g
     queue.report("second", Observation::Ended(Ending::before_start(muster_types::Millis(0))));
     queue.step_after(1).await;
     assert_eq!(queue.take_handed(), ["third"]);
+}
+
+/// It may run already: a schedule whose runs may not overlap waits for it, and so does its name.
+#[tokio::test]
+async fn deleted_while_it_waits_at_the_executor_it_is_there_until_that_says_how_it_ended() {
+    for (began, crashes) in [(false, false), (true, false), (false, true)] {
+        let mut queue = prefetched().await;
+        let now = queue.now();
+        queue
+            .change("second", |task| {
+                hold_deleted(task);
+                task.metadata.deletion_timestamp = Some(now);
+            })
+            .await;
+        queue.step_after(1).await;
+        assert_eq!(queue.take_stopped(), ["second"]);
+        queue.step_after(1).await;
+        assert!(queue.find("second").is_some(), "it may run already");
+        if crashes {
+            queue.restart();
+        } else if began {
+            queue.report("second", Observation::Started);
+            queue.step_after(1).await;
+            queue.end("second");
+        } else {
+            queue.report("second", Observation::Ended(Ending::before_start(muster_types::Millis(0))));
+        }
+        for _ in 0..3 {
+            queue.step_after(1).await;
+        }
+        assert!(queue.find("second").is_none(), "began {began}, crashes {crashes}");
+    }
 }
 
 #[tokio::test]

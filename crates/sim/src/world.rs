@@ -37,6 +37,10 @@ use schedules::Planned;
 use servers::Server;
 use users::Users;
 
+/// One seed in so many has some minutes in which nothing more goes wrong; a time without a round in them.
+const CALM_ONCE_IN: u64 = 6;
+const CALM_ROUNDS: u32 = 8;
+const CALM_PAUSE: i64 = 20_000;
 /// Rounds in which users ask and things go wrong.
 const ROUNDS: u32 = 32;
 /// Rounds after which a quiet world must be at rest.
@@ -86,6 +90,8 @@ struct World {
     full_until: Option<i64>,
     /// Attempts that may wait for a slot.
     ahead: u32,
+    /// By how much the clock is ahead until the next round.
+    ahead_for_a_moment: i64,
     /// When pending facts are delivered at the latest, by the steady clock.
     news_at: Option<i64>,
     users: Users,
@@ -159,6 +165,7 @@ impl World {
             without,
             full_until: None,
             ahead,
+            ahead_for_a_moment: 0,
             news_at: None,
             users: Users::new(&mut dice),
             managed: Managed::new()?,
@@ -182,6 +189,9 @@ impl World {
             self.fault()?;
             self.round().await?;
         }
+        if self.dice.once_in(CALM_ONCE_IN) && self.planned.has_any() {
+            self.pass_calm_minutes().await?;
+        }
         self.calm_down().await?;
         let (quiet, mut rested, mut unwanted) = (self.recorder.at(), None, false);
         for number in 0..MOST_QUIET_ROUNDS {
@@ -198,6 +208,31 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// For some minutes nobody asks for anything and nothing more goes wrong, so that it shows what schedules make of each time.
+    async fn pass_calm_minutes(&mut self) -> Result<(), String> {
+        self.end_lead();
+        for _ in 0..CALM_ROUNDS {
+            self.round().await?;
+            self.pass(CALM_PAUSE).await?;
+        }
+        Ok(())
+    }
+
+    /// A clock that is ahead for a moment shows the right time again.
+    fn end_lead(&mut self) {
+        let by = std::mem::take(&mut self.ahead_for_a_moment);
+        if by != 0 {
+            self.jump(-by);
+        }
+    }
+
+    fn jump(&mut self, by: i64) {
+        self.faults += 1;
+        self.recorder.look();
+        self.clock.jump_wall(by);
+        self.recorder.note(What::ClockJumped(by));
     }
 
     /// Everything moves on once, and time passes.
@@ -229,13 +264,18 @@ impl World {
         let mut left = millis;
         for _ in 0..MOST_LOOKS {
             let news = self.news_in();
-            let Some(due) = self.due().into_iter().chain(news).min() else { break };
-            let wait = due.max(1);
+            let due = self.due().into_iter().chain(news).min();
+            let Some(next) = due.into_iter().chain(self.renewal_in()).min() else { break };
+            let wait = next.max(1);
             if wait >= left {
                 break;
             }
             self.tick(wait);
             left -= wait;
+            if due.is_none_or(|due| due > wait) {
+                self.lead().await?;
+                continue;
+            }
             if news.is_some_and(|news| news <= wait) {
                 self.deliver();
             }
@@ -326,12 +366,12 @@ impl World {
             self.faults += 1;
             self.pause_leader();
         }
+        self.end_lead();
         if self.dice.once_in(30) {
-            self.faults += 1;
             let by = i64::try_from(self.dice.below(400_000)).unwrap_or(0) - 100_000;
-            self.recorder.look();
-            self.clock.jump_wall(by);
-            self.recorder.note(What::ClockJumped(by));
+            self.jump(by);
+            // Some clocks are corrected at once.
+            self.ahead_for_a_moment = if by > 0 && self.dice.once_in(3) { by } else { 0 };
         }
         Ok(())
     }

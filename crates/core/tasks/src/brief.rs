@@ -148,9 +148,9 @@ pub fn hold_for_attempt(task: &mut Task, runtime: Runtime) {
     }
 }
 
-/// Keeps a task that is to be deleted until its attempt has ended. One that only waits at its executor is taken back at once.
+/// Keeps a task that is to be deleted until its attempt has ended. One that waits at its executor may run already.
 pub fn hold_deleted(task: &mut Task) {
-    if matches!(state_of(task), State::Pending | State::Running) && !is_held(task) {
+    if has_attempt(task) && !is_held(task) {
         hold(task, Runtime::Process);
     }
 }

@@ -14,12 +14,18 @@ use super::{Moment, Statement};
 pub struct ScheduleOrder {
     /// The time of the last run, by uid of the schedule.
     last: BTreeMap<String, i64>,
+    /// Schedules whose clock was set back to before their last run, since then.
+    set_back: BTreeSet<String>,
     /// Schedules that somebody suspended or changed: what they left out meanwhile is not missed.
     changed: BTreeSet<String>,
 }
 
 impl Statement for ScheduleOrder {
     fn read(&mut self, moment: &Moment<'_>, broken: &mut Vec<String>) {
+        if let What::ClockJumped(_) = &moment.entry.what {
+            let ahead = self.last.iter().filter(|(_, last)| moment.present.wall < **last);
+            self.set_back.extend(ahead.map(|(uid, _)| uid.clone()));
+        }
         let What::Change(commit) = &moment.entry.what else { return };
         if commit.resource == "schedules.muster.dev"
             && let Some(schedule) = moment.present.object(&commit.resource, &commit.path)
@@ -37,7 +43,8 @@ impl Statement for ScheduleOrder {
         moment.present.compared();
         let last = self.last.insert(owner.uid.clone(), time);
         // What a clock leapt over is made when its time comes, after what the clock made ahead.
-        let was_set_back = |last: i64| time < last && moment.present.wall < last;
+        let was_set_back = self.set_back.remove(&owner.uid);
+        let was_set_back = |last: i64| time < last && was_set_back;
         if let Some(last) = last.filter(|last| *last >= time && !was_set_back(*last)) {
             broken.push(format!("{} was made for {time} after a run for {last}", run.name));
             return;

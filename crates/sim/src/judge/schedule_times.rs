@@ -1,5 +1,6 @@
 //! Every time of a schedule is made once and none is lost: no time twice, none before the schedule was made, none before it has
-//! come, none that is not a time of the schedule; and all of them where the policy keeps all, until somebody suspends it.
+//! come, none that is not a time of the schedule; and all of them where the policy keeps all, until somebody suspends it. A time that
+//! comes while nothing disturbs is made wherever runs may overlap, whatever the clock did before.
 //!
 //! The judge reads the plain forms alone: `R/START/PTnM`, `R/PTnM`, both also as `Rm/`, `*/n * * * *` and `* * * * *`.
 
@@ -44,6 +45,9 @@ impl Statement for ScheduleTimes {
         if now.at - then >= CATCHES_UP {
             if now.calm_for(CATCHES_UP) {
                 self.due.values_mut().for_each(|due| *due = wall.max(*due));
+            }
+            if now.calm_for(now.at - then + 2 * CATCHES_UP) {
+                self.compare_calm_times(wall - CATCHES_UP, now.wall - CATCHES_UP, now, broken);
             }
             self.clocks = (now.at, now.wall);
         }
@@ -103,18 +107,42 @@ impl Statement for ScheduleTimes {
 }
 
 impl ScheduleTimes {
+    /// Times that came while nothing disturbed are made where runs need not wait for each other, also where late ones are skipped.
+    fn compare_calm_times(&self, from: i64, upto: i64, present: &Present, broken: &mut Vec<String>) {
+        for (uid, schedule) in &self.schedules {
+            let (metadata, policy) = (&schedule["metadata"], &schedule["spec"]["schedulePolicy"]);
+            let (namespace, name) = (
+                metadata["namespace"].as_str().unwrap_or_default(),
+                metadata["name"].as_str().unwrap_or_default(),
+            );
+            let is_there = present
+                .object("schedules.muster.dev", &format!("{namespace}/{name}"))
+                .is_some_and(|it| it["metadata"]["uid"] == metadata["uid"]);
+            let may_overlap = policy["allowConcurrent"] == true && !is_limited(policy);
+            if !is_there || !may_overlap || !self.lax.contains(uid) || self.over.contains_key(uid) {
+                continue;
+            }
+            let Some(times) = Times::of(schedule) else { continue };
+            for time in times.between(times.created.max(from + 1), upto) {
+                present.compared();
+                if self.made.get(uid).is_none_or(|made| !made.contains(&time)) {
+                    broken
+                        .push(format!("{name} made nothing for {time}, which came while nothing disturbed"));
+                }
+            }
+        }
+    }
+
     fn schedule(&mut self, schedule: &Value) {
         let Some(uid) = schedule["metadata"]["uid"].as_str() else { return };
         let (spec, policy) = (&schedule["spec"], &schedule["spec"]["schedulePolicy"]);
         let keeps_all = policy["skipOutdated"] == false && policy["allowConcurrent"] == true;
-        let limits = ["catchUpWindow", "jitter", "startingDeadline"];
-        let is_limited = limits.iter().any(|limit| !policy[limit].is_null());
         let changed = schedule["metadata"]["generation"].as_i64().unwrap_or(1) > 1;
         let other_times = self
             .schedules
             .get(uid)
             .is_some_and(|before| before["spec"]["schedulePolicy"]["timeSpec"] != policy["timeSpec"]);
-        if !keeps_all || is_limited || other_times {
+        if !keeps_all || is_limited(policy) || other_times {
             self.lax.insert(uid.to_owned());
         }
         if spec["suspend"] == true || changed {
@@ -160,6 +188,11 @@ impl ScheduleTimes {
             broken.push(format!("{name} was made for {time}, which is no time of {}", owner.name));
         }
     }
+}
+
+/// True if a policy moves times or drops those that are late.
+fn is_limited(policy: &Value) -> bool {
+    ["catchUpWindow", "jitter", "startingDeadline"].iter().any(|limit| !policy[limit].is_null())
 }
 
 /// The times of a schedule: one every so often, from a first one.
@@ -224,8 +257,11 @@ mod tests {
 
     fn write(story: &mut Story, generation: i64, suspend: bool) {
         let policy = json!({"timeSpec": "* * * * *", "skipOutdated": false, "allowConcurrent": true});
-        let metadata =
-            json!({"name": "s", "uid": "s", "generation": generation, "creationTimestamp": stamp(0)});
+        write_policy(story, generation, suspend, &policy);
+    }
+
+    fn write_policy(story: &mut Story, generation: i64, suspend: bool, policy: &serde_json::Value) {
+        let metadata = json!({"name": "s", "namespace": "d", "uid": "s", "generation": generation, "creationTimestamp": stamp(0)});
         let spec = json!({"schedulePolicy": policy, "suspend": suspend});
         story.object("schedules.muster.dev", "d/s", json!({"metadata": metadata, "spec": spec}));
     }
@@ -300,6 +336,26 @@ mod tests {
         run(&mut story, "a", 0);
         story.wait(300_000).room(1, None);
         assert_eq!(story.wait(20_000).quiet().broken("schedule_times").len(), 1);
+    }
+
+    #[test]
+    fn a_time_that_comes_while_nothing_disturbs_and_is_not_made_is_found_also_where_late_ones_are_skipped() {
+        let find = |policy: serde_json::Value, is_made: bool| {
+            let mut story = Story::new();
+            write_policy(&mut story, 1, false, &policy);
+            run(&mut story, "a", 0);
+            story.wait(60_000);
+            if is_made {
+                run(&mut story, "b", 1);
+            }
+            for _ in 0..5 {
+                story.wait(10_000).room(1, None);
+            }
+            story.broken("schedule_times").len()
+        };
+        let counted = json!({"timeSpec": "R2/PT1M", "allowConcurrent": true});
+        assert_eq!((find(counted.clone(), true), find(counted, false)), (0, 1));
+        assert_eq!(find(json!({"timeSpec": "* * * * *"}), false), 0, "its run may wait for another");
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl Story {
     /// The clock on the wall is set back.
     pub fn set_back(&mut self, millis: i64) -> &mut Self {
         self.set_back += millis;
-        self
+        self.happen(What::ClockJumped(-millis))
     }
 
     pub fn wait(&mut self, millis: i64) -> &mut Self {

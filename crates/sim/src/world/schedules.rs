@@ -19,6 +19,13 @@ pub struct Planned {
     backfills: u64,
 }
 
+impl Planned {
+    /// Somebody asked for a schedule.
+    pub fn has_any(&self) -> bool {
+        self.schedules > 0
+    }
+}
+
 impl World {
     /// Users make schedules, suspend them, and ask for runs of the past.
     pub(super) async fn ask_schedules(&mut self) -> Result<(), String> {
@@ -44,11 +51,12 @@ impl World {
     fn timed_spec(&mut self) -> Value {
         let specs = ["R/PT1M", "R6/PT1M", "*/3 * * * *", "R/2027-01-15T08:00:00Z/PT5M", "* * * * *"];
         let spec = self.dice.pick(&specs).copied().unwrap_or("R/PT1M");
-        let mut policy = match self.dice.below(6) {
+        let mut policy = match self.dice.below(7) {
             0 | 1 => json!({"allowConcurrent": true, "skipOutdated": false}),
             2 => json!({"concurrency": "Queue"}),
             3 => json!({"concurrency": "Replace"}),
             4 => json!({"allowConcurrent": true, "jitter": "30s"}),
+            5 => json!({"allowConcurrent": true}),
             _ => json!({}),
         };
         policy["timeSpec"] = json!(spec);

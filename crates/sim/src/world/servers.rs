@@ -82,7 +82,8 @@ pub struct Loops {
     told: relay::Outside,
     lease: Option<(Lease, Fence)>,
     renewed_at: i64,
-    due: Option<Millis>,
+    /// When each of the loops wants to look again.
+    due: [Option<Millis>; 5],
 }
 
 impl Server {
@@ -99,7 +100,7 @@ impl Server {
 
 /// What became of a step.
 enum Outcome {
-    Went(Option<Millis>),
+    Went,
     /// The fence fell.
     Fell,
 }
@@ -113,7 +114,15 @@ impl World {
     /// In how many milliseconds whoever leads wants to look again.
     pub(super) fn due(&self) -> Option<i64> {
         let server = &self.servers[self.leader()?];
-        Some(server.loops.as_ref()?.due?.0 - server.clock.now().0)
+        let due = server.loops.as_ref()?.due.iter().flatten().min()?;
+        Some(due.0 - server.clock.now().0)
+    }
+
+    /// In how many milliseconds whoever leads renews its lease, if it has one.
+    pub(super) fn renewal_in(&self) -> Option<i64> {
+        let loops = self.servers[self.leader()?].loops.as_ref()?;
+        loops.lease.as_ref()?;
+        Some((loops.renewed_at + LEASE / 3 - self.recorder.at()).max(LEASE / 6))
     }
 
     /// The time of a server that answers users.
@@ -269,7 +278,7 @@ impl World {
             told,
             lease,
             renewed_at: self.recorder.at(),
-            due: None,
+            due: [None; 5],
         };
         self.servers[number].loops = Some(loops);
         Ok(())
@@ -334,11 +343,7 @@ impl World {
             yield_now().await;
         }
         match outcome? {
-            Outcome::Went(due) => {
-                if let Some(loops) = &mut self.servers[leader].loops {
-                    loops.due = due;
-                }
-            }
+            Outcome::Went => {}
             Outcome::Fell => self.stop_server(leader, Standing::Crashed),
         }
         self.notice_fate()
@@ -350,36 +355,36 @@ impl Loops {
         let fence = self.lease.as_ref().map(|(_, fence)| fence.clone());
         let all = async {
             let [engine, workflows, schedules, resources, phases] = turns;
-            let mut due: Option<Millis> = None;
-            let mut add = |next: Option<Millis>| due = due.into_iter().chain(next).min();
+            // A loop that does not have its turn wants to look still.
+            let due = &mut self.due;
             if phases {
-                add(self.phases.step().await?);
+                due[4] = self.phases.step().await?;
             }
             if engine {
-                add(self.engine.step().await?);
+                due[0] = self.engine.step().await?;
             }
             let seen = store.revision();
             if workflows {
-                add(self.workflows.step().await?);
+                due[1] = self.workflows.step().await?;
             }
             if schedules {
-                add(self.schedules.step().await?);
+                due[2] = self.schedules.step().await?;
             }
             if resources {
-                add(self.resources.step().await?);
+                due[3] = self.resources.step().await?;
             }
             // What the others wrote wakes the engine.
             if store.revision() > seen {
-                add(Some(Millis(0)));
+                due[0] = Some(Millis(0));
             }
-            Ok::<_, WatchError>(due)
+            Ok::<_, WatchError>(())
         };
         let Some(fence) = fence else {
-            return all.await.map(Outcome::Went).map_err(|error| error.to_string());
+            return all.await.map(|()| Outcome::Went).map_err(|error| error.to_string());
         };
         tokio::select! {
             biased;
-            due = all => due.map(Outcome::Went).map_err(|error| error.to_string()),
+            done = all => done.map(|()| Outcome::Went).map_err(|error| error.to_string()),
             () = fence.fallen() => Ok(Outcome::Fell),
         }
     }

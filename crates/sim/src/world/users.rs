@@ -2,10 +2,9 @@
 
 use muster_ports::clock::{Clock as _, Millis};
 use muster_ports::store::{Batch, Draft, Key, Precondition, ResourceName, Write};
-use muster_tasks::brief::attempt_finalizer;
+use muster_tasks::brief::hold_deleted;
 use muster_types::application::ApplicationSpec;
-use muster_types::task::Runtime;
-use muster_types::{Job, Object, Task, TaskGroup, TaskKind};
+use muster_types::{Job, Object, State, Task, TaskGroup, TaskKind};
 use muster_workflows::departure::COUNTED;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
@@ -396,34 +395,26 @@ impl World {
     /// As the API does: what has a finalizer is marked, and so is what runs; anything else goes at once.
     async fn delete_task(&mut self, name: &str) -> Result<(), String> {
         let Some(stored) = self.store.get(&key("tasks", name)) else { return Ok(()) };
-        let task: Value = serde_json::from_slice(stored.json()).map_err(|error| error.to_string())?;
+        let mut task: Task = serde_json::from_slice(stored.json()).map_err(|error| error.to_string())?;
         let (resource, path) = ("tasks.muster.dev".to_owned(), format!("{NAMESPACE}/{name}"));
         self.recorder.note(What::Asked(Request { verb: "delete".to_owned(), resource, path }));
-        let held = task["metadata"]["finalizers"].as_array().is_some_and(|held| !held.is_empty());
-        let state = task["status"]["state"].as_str().unwrap_or_default();
-        let over = matches!(state, "Succeeded" | "Failed" | "Canceled");
-        let runs = matches!(state, "Pending" | "Running");
-        let owner = &task["metadata"]["ownerReferences"][0];
-        let is_member = owner["kind"] == "TaskGroup"
-            && owner["name"]
-                .as_str()
-                .is_some_and(|group| self.store.get(&key("taskgroups", group)).is_some());
-        if held || runs || over && is_member {
+        hold_deleted(&mut task);
+        // A member that has ended is deleted by its group.
+        let is_member = task.metadata.owner_references.iter().any(|owner| {
+            owner.kind == "TaskGroup" && self.store.get(&key("taskgroups", &owner.name)).is_some()
+        });
+        let finalizers = &mut task.metadata.finalizers;
+        if task.status.state.is_some_and(State::is_terminal)
+            && is_member
+            && !finalizers.iter().any(|it| it == COUNTED)
+        {
+            finalizers.push(COUNTED.to_owned());
+        }
+        if !finalizers.is_empty() {
             let now = self.now().to_timestamp();
-            let mark = |task: &mut Value| {
-                let metadata = &mut task["metadata"];
-                metadata["deletionTimestamp"] = json!(now);
-                if runs && !held {
-                    metadata["finalizers"] = json!([attempt_finalizer(Runtime::Process)]);
-                }
-                // A member that has ended is deleted by its group.
-                if over && is_member {
-                    let mut finalizers = metadata["finalizers"].as_array().cloned().unwrap_or_default();
-                    if !finalizers.contains(&json!(COUNTED)) {
-                        finalizers.push(json!(COUNTED));
-                    }
-                    metadata["finalizers"] = json!(finalizers);
-                }
+            let mark = |stored: &mut Value| {
+                stored["metadata"]["deletionTimestamp"] = json!(now);
+                stored["metadata"]["finalizers"] = json!(task.metadata.finalizers);
             };
             return self.patch::<Task>("tasks", name, mark).await;
         }

@@ -7,15 +7,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use muster_e2e::http::Http;
 use muster_sim::dice::Dice;
 use muster_sim::judge::history::What;
 use parking_lot::Mutex;
 
 use crate::args::StoreKind;
+use crate::census::Census;
 use crate::recorder::Recorder;
 use crate::robots::Robots;
 use crate::servers::Servers;
 use crate::small_disk::Ballast;
+use crate::users::delete;
 use crate::wall_clock::WallClock;
 
 /// How often what was seen of servers is written down.
@@ -24,6 +27,10 @@ const LOOK: Duration = Duration::from_millis(50);
 const REST: (u64, u64) = (4_000, 10_000);
 /// Between two faults outside of servers.
 const REST_OUTSIDE: (u64, u64) = (6_000, 12_000);
+/// Tasks that are deleted right before their server is killed, at most.
+const MOST_DELETED: usize = 3;
+/// How long a clock is ahead that is corrected at once.
+const CORRECTED: Duration = Duration::from_secs(4);
 /// The most that a clock jumps, in milliseconds.
 const JUMP: u64 = 15 * 60_000;
 
@@ -45,6 +52,9 @@ impl Tally {
 /// Breaks servers until it is told to end; they are all up again then.
 pub struct ServerFaults {
     pub servers: Servers,
+    /// How they are asked, and what is there.
+    pub doors: Vec<Http>,
+    pub census: Census,
     pub dice: Dice,
     pub recorder: Recorder,
     pub tally: Tally,
@@ -82,7 +92,12 @@ impl ServerFaults {
         let number = self.servers.choose(&mut self.dice);
         match self.dice.below(10) {
             0..=2 => {
-                self.tally.add("server killed");
+                if self.dice.once_in(2) {
+                    self.delete_some(number);
+                    self.tally.add("server killed behind deletions");
+                } else {
+                    self.tally.add("server killed");
+                }
                 self.servers.kill(number);
                 // A replica may stay away for longer than its lease.
                 let most = if self.store == StoreKind::Postgres { 9_000 } else { 1_500 };
@@ -100,6 +115,15 @@ impl ServerFaults {
             6..=8 => self.kill_shepherd(number),
             _ if self.store == StoreKind::Sqlite => self.fill_disk(number),
             _ => self.kill_shepherd(number),
+        }
+    }
+
+    /// Tasks that are at work are deleted, as far as one server answers.
+    fn delete_some(&self, number: usize) {
+        let at_work = |state: &str| state == "Running" || state == "Pending";
+        let names = self.census.names("tasks", |it| at_work(&it.state));
+        for name in names.iter().take(MOST_DELETED) {
+            delete(&self.doors[number], &self.recorder, "tasks", name);
         }
     }
 
@@ -169,6 +193,13 @@ impl OutsideFaults {
             }
             _ => {
                 let by = i64::try_from(self.dice.below(JUMP)).unwrap_or(0);
+                if self.dice.once_in(3) {
+                    self.tally.add("clock ahead for a moment");
+                    clock.jump(&self.recorder, by);
+                    std::thread::sleep(CORRECTED);
+                    clock.jump(&self.recorder, -by);
+                    return;
+                }
                 let is_back = self.dice.once_in(2);
                 self.tally.add(if is_back { "clock set back" } else { "clock set forward" });
                 clock.jump(&self.recorder, if is_back { -by } else { by });

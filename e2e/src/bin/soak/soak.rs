@@ -125,6 +125,8 @@ impl Soak {
         let disk = (wanted.store == StoreKind::Sqlite && breaks).then(|| servers.data(0));
         let server_faults = ServerFaults {
             servers,
+            doors: https.clone(),
+            census: census.clone(),
             dice: Dice::new(dice.next()),
             recorder: recorder.clone(),
             tally: tally.clone(),

@@ -145,11 +145,13 @@ impl Specs {
 
     /// A schedule.
     pub fn schedule(&mut self) -> Value {
-        let times = ["R/PT1M", "*/3 * * * *", "R/2026-01-15T08:00:00Z/PT5M", "* * * * *"];
-        let mut policy = match self.dice.below(5) {
-            0 | 1 => json!({"allowConcurrent": true, "skipOutdated": false}),
-            2 => json!({"concurrency": "Queue"}),
-            3 => json!({"concurrency": "Replace"}),
+        let times =
+            ["R/PT1M", "R12/PT1M", "R40/PT1M", "*/3 * * * *", "R/2026-01-15T08:00:00Z/PT5M", "* * * * *"];
+        let mut policy = match self.dice.below(6) {
+            0 => json!({"allowConcurrent": true, "skipOutdated": false}),
+            1 | 2 => json!({"allowConcurrent": true}),
+            3 => json!({"concurrency": "Queue"}),
+            4 => json!({"concurrency": "Replace"}),
             _ => json!({}),
         };
         policy["timeSpec"] = json!(self.dice.pick(&times));

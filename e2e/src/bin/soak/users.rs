@@ -18,7 +18,7 @@ use crate::watches::API;
 const MOST_HELD: usize = 15;
 const MOST_GROUPS: usize = 4;
 const MOST_JOBS: usize = 2;
-const MOST_SCHEDULES: usize = 6;
+const MOST_SCHEDULES: usize = 8;
 /// Between two requests, in milliseconds, at most.
 const PACE: u64 = 160;
 
@@ -169,9 +169,9 @@ impl Users {
     }
 
     fn delete(&mut self, plural: &str, name: &str) {
-        let (resource, path) = (format!("{plural}.muster.dev"), format!("default/{name}"));
-        self.recorder.note(What::Asked(Request { verb: "delete".to_owned(), resource, path }));
-        self.send("DELETE", &format!("{API}/{plural}/{name}"), "application/json", "");
+        let Some(door) = self.specs.dice.pick(&self.doors).cloned() else { return };
+        let answer = delete(&door, &self.recorder, plural, name);
+        self.observe(answer.as_ref());
     }
 
     /// Asks any of the servers. A request that nobody answers is not repeated: users of a server that is gone wait.
@@ -179,9 +179,20 @@ impl Users {
         let door = self.specs.dice.pick(&self.doors)?.clone();
         let request = door.request(method, path).header("Content-Type", media).body(body);
         let answer = request.try_send().ok();
-        let is_done = answer.as_ref().is_some_and(|answer| (200..300).contains(&answer.code));
-        let count = if is_done { &self.count.done } else { &self.count.failed };
-        count.fetch_add(1, Ordering::SeqCst);
+        self.observe(answer.as_ref());
         answer
     }
+
+    fn observe(&self, answer: Option<&Answer>) {
+        let is_done = answer.is_some_and(|answer| (200..300).contains(&answer.code));
+        let count = if is_done { &self.count.done } else { &self.count.failed };
+        count.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Deletes an object, which is written down before.
+pub fn delete(door: &Http, recorder: &Recorder, plural: &str, name: &str) -> Option<Answer> {
+    let (resource, path) = (format!("{plural}.muster.dev"), format!("default/{name}"));
+    recorder.note(What::Asked(Request { verb: "delete".to_owned(), resource, path }));
+    door.request("DELETE", &format!("{API}/{plural}/{name}")).try_send().ok()
 }
