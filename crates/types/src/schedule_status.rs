@@ -40,13 +40,11 @@ pub struct ScheduleStatus {
     /// Times are counted from here and not from creation, which lay ahead of the clock by more than a day.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted_from: Option<Timestamp>,
-    /// No occurrence between these two was made: no server ran, another run was active, or the clock leapt ahead.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub left_out: Option<TimeRange>,
-    /// Occurrences that were made by a clock that was ahead, and are not made again.
+    /// Where occurrences before the last one were not made: no server ran, another run was active, or the clock leapt ahead. Those that
+    /// lie ahead, because the clock was set back, are made when they come.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
-    pub made_ahead: Vec<TimeRange>,
+    pub dropped_times: Vec<TimeRange>,
     /// How many occurrences are still to come; absent if there is no end to them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remaining: Option<u64>,
@@ -78,20 +76,13 @@ pub struct ScheduleStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// A part of the time on the wall clock.
+/// A part of the time on the wall clock, between two times that do not belong to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TimeRange {
-    /// Where it begins.
+    /// Behind which it begins.
     pub from: Timestamp,
-    /// Where it ends.
+    /// Before which it ends.
     pub to: Timestamp,
-}
-
-impl TimeRange {
-    /// True if a time lies in it; both ends belong to it.
-    pub fn contains(&self, time: Timestamp) -> bool {
-        (self.from..=self.to).contains(&time)
-    }
 }
 
 /// A run of a schedule.

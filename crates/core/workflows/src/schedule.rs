@@ -14,7 +14,7 @@ mod due;
 mod results;
 
 use muster_types::schedule::Concurrency;
-use muster_types::schedule_status::{RunRef, RunResult, TimeRange};
+use muster_types::schedule_status::{RunRef, RunResult};
 use muster_types::{Schedule, ScheduleStatus, Timestamp};
 
 pub use backfill::{add_backfill, backfill_times, note_present};
@@ -23,7 +23,7 @@ pub(crate) use conditions::set as set_condition_of;
 use crate::schedule_run::Cause;
 use crate::time_spec::{Occurrences, TimeSpec};
 use crate::trigger::{self, EndedWork};
-use due::{Due, choose_due};
+use due::{Due, choose_due, note_made};
 
 /// Runs listed in `status.active`.
 const SHOWN_ACTIVE: usize = 100;
@@ -143,12 +143,11 @@ fn observe_spec(
     let changed = !status.normal_time_spec.is_empty() && status.normal_time_spec != normal;
     let resumed = conditions::was_suspended(status) && !schedule.spec.suspend;
     if let Some(occurrences) = occurrences.filter(|_| resumed && !changed) {
-        let handled = Due { schedule, occurrences, status, now }.handled();
-        status.dropped += occurrences.count_between(handled, before(now));
+        let newest = Due { schedule, occurrences, status, now }.newest();
+        status.dropped += occurrences.count_between(newest, before(now));
     }
     if changed {
-        status.left_out = None;
-        status.made_ahead.clear();
+        status.dropped_times.clear();
     }
     if changed || resumed {
         status.not_before = Some(now);
@@ -165,18 +164,13 @@ fn plan_times(situation: &Situation<'_>, occurrences: Option<&Occurrences>, plan
     let is_blocked = !active.is_empty() && matches!(concurrency, Concurrency::Forbid | Concurrency::Queue);
     let due = Due { schedule, occurrences, status: &plan.status, now };
     let chosen = if is_blocked { Vec::new() } else { choose_due(&due) };
-    if let (Some(first), Some(last)) = (chosen.first(), chosen.last()) {
-        let handled = due.handled();
-        debug_assert!(*first <= *last && plan.status.last_scheduled_time.is_none_or(|done| done < *first));
-        let made = plan.status.made_ahead.extract_if(.., |made| made.to < *last);
-        let made: u64 = made.map(|made| occurrences.count_between(before(made.from), made.to)).sum();
-        let passed = occurrences.count_between(handled, *last).saturating_sub(made);
-        let dropped = passed.saturating_sub(chosen.len() as u64);
-        if dropped > 0 {
-            plan.status.left_out = Some(TimeRange { from: handled, to: *first });
+    if let Some(first) = chosen.first() {
+        if let Some(last) = plan.status.last_scheduled_time.filter(|last| first < last) {
+            clock_correction::note(&mut plan.status, last, now);
         }
-        plan.status.dropped += dropped;
-        plan.status.last_scheduled_time = Some(*last);
+        for time in &chosen {
+            plan.status = note_made(&Due { schedule, occurrences, status: &plan.status, now }, *time);
+        }
         plan.replaces = concurrency == Concurrency::Replace && !active.is_empty();
         plan.runs.extend(chosen.iter().map(|time| Cause::Time(*time)));
     }
@@ -202,10 +196,10 @@ fn show_next(
     };
     let due = Due { schedule, occurrences, status: &plan.status, now };
     let open = due.first_open();
-    let left = open.map(|open| occurrences.remaining_after(Timestamp::from_second(open.as_second() - 1)));
+    let left = open.map(|open| due.count_open(open));
     let next = match open {
         Some(open) if open > now || is_blocked || due.due_at(open) > now => Some(open),
-        Some(_) => occurrences.next_after(now),
+        Some(_) => due.next_open(Timestamp::from_second(now.as_second() + 1)),
         None => None,
     };
     plan.status.next_scheduled_time = next;

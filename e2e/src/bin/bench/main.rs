@@ -9,6 +9,7 @@ mod clients;
 mod dag;
 mod fan_out;
 mod fleet;
+mod hostile;
 mod kube_peer;
 mod limits;
 mod mixed;
@@ -40,6 +41,7 @@ const USAGE: &str = "usage: bench NAME [--quick] [--no-write]
   pods     2 000 tasks as pods of a real API server, beside the cluster's own Job controller
   resources  reports, conditions, expressions and the sentinel of managed resources
   fleet    10 000 robots over MQTT, by the embedded broker and by Mosquitto (--robots N, --rate N, --seconds N)
+  hostile  one client beside 10 000 watches, slow clients and uploads, costly expressions and wrong tokens
   relay    messages to RabbitMQ from committed changes, beside a bare publisher
   ui       200 open consoles at 500 tasks a second, and how long pages take with 100 000 tasks
   postgres  creates, tasks and fail-over with PostgreSQL, beside SQLite, Graphile Worker and procrastinate
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
         Some("schedules") => schedules::run(has("--quick"), !has("--no-write")),
         Some("pods") => pods::run(has("--quick"), !has("--no-write")),
         Some("resources") => resources::run(has("--quick"), !has("--no-write")),
+        Some("hostile") => hostile::run(has("--quick"), !has("--no-write")),
         Some("relay") => relay::run(has("--quick"), !has("--no-write")),
         Some("ui") => ui::run(has("--quick"), !has("--no-write")),
         Some("postgres") => postgres::run(has("--quick"), !has("--no-write")),

@@ -50,13 +50,22 @@ impl Muster {
         Ok(Commits { changes, commits: value("muster_store_commit_changes_count")? })
     }
 
-    /// Starts the process of a server and does not wait for it.
+    /// The same with the limits that a server has by itself.
+    pub async fn start_with_limits(data: &Path, flags: &[&str]) -> anyhow::Result<Self> {
+        Self::launch_limited(data, flags)?.ready().await
+    }
+
+    /// Starts the process of a server without a limit of requests and does not wait for it.
     pub fn launch(data: &Path, flags: &[&str]) -> anyhow::Result<Launched> {
+        Self::launch_limited(data, &[flags, &["--max-requests", "0"]].concat())
+    }
+
+    fn launch_limited(data: &Path, flags: &[&str]) -> anyhow::Result<Launched> {
         let bin = program("MUSTER_BIN").context("MUSTER_BIN is not set; use cargo xtask bench")?;
         let log = data.with_extension("log");
         let started = Instant::now();
         let mut command = Command::new(bin);
-        command.args(["up", "--listen", "127.0.0.1:0", "--max-requests", "0"]);
+        command.args(["up", "--listen", "127.0.0.1:0"]);
         command
             .args(flags)
             .arg("--data")

@@ -42,6 +42,8 @@ pub fn set_conditions(situation: &Situation<'_>, has_times: bool, status: &mut S
         };
         set(status, EXHAUSTED, word(exhausted), "Occurrences", &message, now);
     }
+    let next = status.next_scheduled_time;
+    let waits_for = |last: Timestamp| next.is_none_or(|next| next > last);
     let waits_for_clock;
     let (ready, reason, message) = match situation.missing {
         Some(missing) => (false, "TemplateNotFound", missing),
@@ -49,7 +51,7 @@ pub fn set_conditions(situation: &Situation<'_>, has_times: bool, status: &mut S
         None if exhausted && schedule.spec.triggers.is_empty() => {
             (false, "Exhausted", "no occurrence is left")
         }
-        None => match status.last_scheduled_time.filter(|last| *last > now) {
+        None => match status.last_scheduled_time.filter(|last| *last > now && waits_for(*last)) {
             Some(last) => {
                 waits_for_clock = format!("the clock was set back; times up to {last} were made already");
                 (true, "ClockSetBack", waits_for_clock.as_str())
