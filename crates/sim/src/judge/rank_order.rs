@@ -70,12 +70,13 @@ pub fn is_plain(task: &Task) -> bool {
 }
 
 /// A start that was noted late is judged by when it happened, and a commit that took long by when it was decided. An attempt with a
-/// slot of its own was decided on when it was committed, if its program follows soon: a machine with much to do takes its time. One
-/// that was handed over ahead of a free slot is decided on when its program starts.
+/// slot of its own was decided on when it was committed, if its program follows soon: a machine with much to do takes its time, and a
+/// robot may hear of it whenever it is back. One that was handed over ahead of a free slot is decided on when its program starts.
 fn patience(present: &Present, program: &Program, started: &Task) -> i64 {
     let was_committed = started.status.attempt == program.attempt && !started.attempt_ahead;
     let since_decided = if was_committed { present.at - started.attempt_at } else { 0 };
-    PATIENCE + present.late + started.attempt_late + since_decided.min(SECOND)
+    let most = if program.place.starts_with("robot/") { i64::MAX } else { SECOND };
+    PATIENCE + present.late + started.attempt_late + since_decided.min(most)
 }
 
 /// Nothing but room and order kept it back, for long enough.
@@ -137,6 +138,21 @@ mod tests {
     #[test]
     fn a_start_within_the_bound_is_as_promised() {
         assert!(low_and_high(&json!({})).wait(50).started("low", 1).broken("rank_order").is_empty());
+    }
+
+    #[test]
+    fn a_robot_may_hear_late_of_what_was_decided_in_time() {
+        for (place, found) in [("robot/r", 0), ("server/a", 1)] {
+            let mut story = Story::new();
+            let spec = |priority: i64| json!({"priority": priority, "runtime": if found == 0 { "robot" } else { "process" }});
+            story
+                .spec("low", spec(1))
+                .task("low", "Pending", 1)
+                .wait(3_000)
+                .spec("high", spec(9))
+                .wait(4_000);
+            assert_eq!(story.started_at("low", 1, place).broken("rank_order").len(), found, "{place}");
+        }
     }
 
     #[test]
