@@ -35,7 +35,7 @@ fn update(input: &[u8]) {
         let (path, query) = line.split_once('?').unwrap_or((&line, ""));
         let target = format!("/apis/{path}");
         // Without a revision every update is refused: what is there now is what is changed.
-        let Some(before) = server.ask(&Ask::new("GET", &target)).filter(|before| before.is_good()) else {
+        let Some(before) = server.ask(&Ask::new("GET", &target)).filter(Answer::is_good) else {
             return;
         };
         let body = match serde_json::from_slice::<Value>(body) {

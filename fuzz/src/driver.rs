@@ -202,9 +202,9 @@ impl Watch {
                     (seen, since) = (current, spent);
                 } else if current != 0 && spent.saturating_sub(since) > most {
                     let kept = path.display();
-                    eprintln!(
+                    say(&format!(
                         "{target}: an input takes more than {most:?} of processor time; it is kept in {kept}"
-                    );
+                    ));
                     process::abort();
                 }
                 thread::park_timeout(Duration::from_millis(500));
@@ -221,6 +221,11 @@ impl Watch {
     fn end(&self) {
         self.current.store(0, Ordering::Relaxed);
     }
+}
+
+#[allow(clippy::print_stderr, reason = "the process ends then, and nobody else can say why")]
+fn say(words: &str) {
+    eprintln!("{words}");
 }
 
 /// What a thread has spent so far.

@@ -83,15 +83,15 @@ fn find<'a>(document: &'a mut Value, path: &[String]) -> Option<&'a mut Value> {
 }
 
 fn add(document: &mut Value, path: &[String], value: Value) -> Option<()> {
-    let Some((last, parent)) = path.split_last() else {
+    let Some((name, parent)) = path.split_last() else {
         *document = value;
         return Some(());
     };
     match find(document, parent)? {
-        Value::Object(map) => drop(map.insert(last.clone(), value)),
-        Value::Array(list) if last == "-" => list.push(value),
+        Value::Object(map) => drop(map.insert(name.clone(), value)),
+        Value::Array(list) if name == "-" => list.push(value),
         Value::Array(list) => {
-            let at = index(last).filter(|at| *at <= list.len())?;
+            let at = index(name).filter(|at| *at <= list.len())?;
             list.insert(at, value);
         }
         _ => return None,
@@ -100,11 +100,11 @@ fn add(document: &mut Value, path: &[String], value: Value) -> Option<()> {
 }
 
 fn remove(document: &mut Value, path: &[String]) -> Option<Value> {
-    let Some((last, parent)) = path.split_last() else { return Some(std::mem::take(document)) };
+    let Some((name, parent)) = path.split_last() else { return Some(std::mem::take(document)) };
     match find(document, parent)? {
-        Value::Object(map) => map.remove(last),
+        Value::Object(map) => map.remove(name),
         Value::Array(list) => {
-            let at = index(last).filter(|at| *at < list.len())?;
+            let at = index(name).filter(|at| *at < list.len())?;
             Some(list.remove(at))
         }
         _ => None,

@@ -119,7 +119,7 @@ fn apply_one(live: Option<&Value>, config: &Value, manager: &str, force: bool) -
     });
     let fields = fields_of(config, &SCHEMA).expect("it was not too deep");
     assert_eq!(
-        own.map(|entry| &entry.fields).unwrap_or(&FieldSet::default()),
+        own.map_or(&FieldSet::default(), |entry| &entry.fields),
         &fields,
         "the applier owns its fields"
     );

@@ -114,7 +114,7 @@ impl Mutator {
     }
 
     fn set_byte(&mut self, bytes: &mut [u8]) {
-        let (at, value) = (self.random.below(bytes.len()), self.random.next());
+        let (at, value) = (self.random.below(bytes.len()), self.random.number());
         if let Some(byte) = bytes.get_mut(at) {
             *byte = value.to_le_bytes()[0];
         }
@@ -153,25 +153,24 @@ impl Mutator {
     }
 
     fn replace_word(&mut self, bytes: &mut Vec<u8>) {
-        let Some((begin, end)) = self.any_run(bytes, |byte| byte.is_ascii_alphanumeric()) else { return };
+        let Some((begin, end)) = self.any_run(bytes, u8::is_ascii_alphanumeric) else { return };
         if let Some(word) = self.random.pick(&self.words) {
             bytes.splice(begin..end, word.iter().copied());
         }
     }
 
     fn replace_number(&mut self, bytes: &mut Vec<u8>) {
-        let found = self.any_run(bytes, |byte| byte.is_ascii_digit());
+        let found = self.any_run(bytes, u8::is_ascii_digit);
         let Some(number) = self.random.pick(&NUMBERS) else { return };
-        match found {
-            Some((begin, end)) => drop(bytes.splice(begin..end, number.bytes())),
-            // What is not text has numbers of a fixed width.
-            None => {
-                let at = self.place(bytes);
-                let width = 1 << self.random.below(4);
-                let fill = [0, 0xff, 0x7f, 0x80][self.random.below(4)];
-                bytes.iter_mut().skip(at).take(width).for_each(|byte| *byte = fill);
-            }
+        if let Some((begin, end)) = found {
+            bytes.splice(begin..end, number.bytes());
+            return;
         }
+        // What is not text has numbers of a fixed width.
+        let at = self.place(bytes);
+        let width = 1 << self.random.below(4);
+        let fill = [0, 0xff, 0x7f, 0x80][self.random.below(4)];
+        bytes.iter_mut().skip(at).take(width).for_each(|byte| *byte = fill);
     }
 
     fn insert_special(&mut self, bytes: &mut Vec<u8>) {

@@ -85,7 +85,7 @@ fn tags(input: &[u8]) {
     assert_eq!(read.to_string(), written);
     for number in 0..8_usize {
         let has = |category: &str, tag: Option<&str>| {
-            (category.len() + tag.map_or(0, str::len) * 3 + number).count_ones() % 2 == 0
+            (category.len() + tag.map_or(0, str::len) * 3 + number).count_ones().is_multiple_of(2)
         };
         assert_eq!(read.matches(has), selector.matches(has), "{written:?}");
     }

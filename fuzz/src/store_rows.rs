@@ -115,7 +115,7 @@ fn read_rows(input: &[u8]) -> KeptRows {
 
 fn rows(input: &[u8]) {
     let log = read_rows(input);
-    with_server_over(log.clone(), |server| server.look_at_everything());
+    with_server_over(log.clone(), crate::api_server::Server::look_at_everything);
     let memory = MemoryLog::default();
     {
         // A log that keeps what is written to it begins with the same.

@@ -9,7 +9,7 @@ use muster_fuzz::driver::{Finding, Limits, run_on};
 
 fn limits() -> Limits {
     Limits {
-        time: Duration::from_secs(60),
+        time: Duration::from_mins(1),
         input_time: Duration::from_millis(200),
         input_memory: 16 << 20,
         seed: 1,

@@ -21,7 +21,7 @@ fn try_target(name: &str) {
 /// What is needed to play a finding again and to keep it.
 fn report(name: &str, property: &str, finding: &Finding) -> String {
     let Finding { why, input, origin } = finding;
-    let escapes: String = input.iter().map(|byte| format!("\\x{byte:02x}")).collect();
+    let escapes = input.escape_ascii().to_string().replace('%', "%%").replace("\\'", "\\x27");
     let shown = String::from_utf8_lossy(input);
     format!(
         "{name}: {why}\nit must hold that {property}\nthe input ({origin}, {} bytes):\n{shown}\n\
