@@ -77,7 +77,7 @@ fn apply_again(server: &Server, ask: &Ask, answer: &Answer) {
     let at = server.revision();
     let again = server.glance(ask);
     // A revision that was asked for is an older one now.
-    if again.is_good() {
+    if again.is_good() && json_reference::is_exact(&answer.json()) {
         assert_eq!(
             (&again.bytes, server.revision()),
             (&answer.bytes, at),

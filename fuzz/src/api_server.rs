@@ -28,6 +28,7 @@ use muster_web::console::Console;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
+use crate::json_reference::is_exact;
 use crate::store_rows::{KeptRow, KeptRows};
 
 pub const JSON: &str = "application/json";
@@ -326,7 +327,7 @@ impl Server {
         assert_eq!(cells, table["columnDefinitions"].as_array().map(Vec::len), "{table}");
         // The first change of a sink that was told nothing yet says from where on it is told, whatever else changes.
         let unsettled = object["kind"] == "EventSink" && object["status"].get("confirmedRevision").is_none();
-        if unsettled {
+        if unsettled || !is_exact(&object) {
             return;
         }
         let again = self.glance(&Ask::new("PUT", target).body(JSON, answer.bytes.to_vec()));

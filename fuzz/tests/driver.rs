@@ -86,7 +86,7 @@ fn what_a_target_leaves_allocated_counts_for_no_other_input() {
         property: "nothing is planted",
         run: |_| KEPT.with_borrow_mut(|kept| kept.extend((kept.len() < 40).then(|| vec![1_u8; 1 << 20]))),
     };
-    let limits = Limits { time: Duration::from_millis(500), ..limits() };
+    let limits = Limits { time: Duration::from_secs(3), input_memory: 3 << 20, ..limits() };
     let tried = run_on(&target, &limits, seeds()).expect("nothing is found");
-    assert!(tried.made > 100, "{tried:?}");
+    assert!(tried.made > 5, "{tried:?}");
 }

@@ -49,7 +49,9 @@ pub fn command(arguments: &[String]) -> Result<ExitCode> {
     let corpus = workspace.root.join("fuzz/corpus");
     let known = names_in(&corpus)?;
     if options.list {
-        known.iter().for_each(|name| println!("{name}"));
+        for name in &known {
+            println!("{name}");
+        }
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(unknown) = options.targets.iter().find(|name| !known.contains(*name)) {
@@ -78,7 +80,10 @@ fn parse(arguments: &[String]) -> Result<Options> {
         let mut number = || -> Result<u64> {
             let value = rest.next().with_context(|| format!("{argument} needs a number\n{USAGE}"))?;
             let number = value.parse().with_context(|| format!("`{value}` is not a number\n{USAGE}"))?;
-            if number == 0 { bail!("{argument} must be at least 1") } else { Ok(number) }
+            if number == 0 {
+                bail!("{argument} must be at least 1");
+            }
+            Ok(number)
         };
         match argument.as_str() {
             "--seconds" => options.seconds = number()?,
@@ -169,19 +174,19 @@ impl Bench {
 
     /// Waits for a target and prints what it did; false if it found something.
     fn finish(&self, name: &str, mut child: Child) -> Result<bool> {
-        let status = child.wait()?;
+        let ended = child.wait()?;
         let log = self.log(name);
         let text = String::from_utf8_lossy(&fs::read(&log)?).into_owned();
         let stats = FinalStats::read(&text);
         println!("{name:<18} {stats}");
-        if !status.success() {
+        if !ended.success() {
             let input =
                 text.lines().find_map(|line| line.split_once("Test unit written to ")).map(|(_, path)| path);
             let input =
                 input.map_or_else(|| "no input was kept".to_owned(), |path| format!("the input is {path}"));
             println!("{name:<18} failed: {input}; what it said is in {}", log.display());
         }
-        Ok(status.success())
+        Ok(ended.success())
     }
 }
 
@@ -194,11 +199,13 @@ fn dictionary(corpus: &Path) -> Result<String> {
         let fits = runs.filter(|word| (2..=WORD_BYTES).contains(&word.len()));
         words.extend(fits.map(<[u8]>::to_vec));
     }
-    let lines = words.iter().take(WORDS).map(|word| {
-        let escaped: String = word.iter().map(|byte| format!("\\x{byte:02x}")).collect();
-        format!("\"{escaped}\"\n")
-    });
-    Ok(lines.collect())
+    let mut lines = String::new();
+    for word in words.iter().take(WORDS) {
+        lines.push('"');
+        word.iter().for_each(|byte| lines.push_str(&format!("\\x{byte:02x}")));
+        lines.push_str("\"\n");
+    }
+    Ok(lines)
 }
 
 #[cfg(test)]
