@@ -202,7 +202,9 @@ fn dictionary(corpus: &Path) -> Result<String> {
     let mut lines = String::new();
     for word in words.iter().take(WORDS) {
         lines.push('"');
-        word.iter().for_each(|byte| lines.push_str(&format!("\\x{byte:02x}")));
+        for byte in word {
+            lines.push_str(&format!("\\x{byte:02x}"));
+        }
         lines.push_str("\"\n");
     }
     Ok(lines)
