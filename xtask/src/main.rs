@@ -10,6 +10,7 @@
 
 mod bench;
 mod cluster;
+mod fuzz;
 mod mutants;
 mod run;
 mod setup;
@@ -39,6 +40,9 @@ usage: cargo xtask <command>
   sim [--seeds N] [--seed S]   play seeds of the simulation in release mode, or one of them again
   mutants [NAME...] [--seeds N]
                                put mended faults back one by one and say which the simulation finds
+  fuzz [TARGET...] [--seconds N] [--jobs N] [--list]
+                               run fuzz targets with coverage guidance, all of them or those named; the tests run them
+                               without it
   soak [--minutes N] [--store sqlite|postgres] [--seed S] [--history FILE]
                                run the release binary with users, robots and faults for a while, and judge what happened
   help                         show this text
@@ -76,6 +80,7 @@ fn dispatch(arguments: &[String]) -> Result<ExitCode> {
         "cluster" => cluster::command(rest),
         "sim" => sim::command(rest),
         "soak" => soak::command(rest),
+        "fuzz" => fuzz::command(rest),
         "mutants" => mutants::command(rest),
         "help" | "-h" | "--help" => {
             print!("{USAGE}");

@@ -3,7 +3,8 @@
 use super::{Tree, Violation, tree::has_extension};
 
 /// First components that make a word in backticks a path of this repository.
-const ROOTS: [&str; 9] = ["crates", "bins", "e2e", "xtask", "docs", "deploy", "examples", ".ci", ".cargo"];
+const ROOTS: [&str; 10] =
+    ["crates", "bins", "e2e", "fuzz", "xtask", "docs", "deploy", "examples", ".ci", ".cargo"];
 /// Speaks of the past, and so of files that are gone.
 const HISTORY: &str = "CHANGELOG.md";
 

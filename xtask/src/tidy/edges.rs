@@ -54,6 +54,7 @@ const LAYERS: &[Layer] = &[
     Layer { at: "crates/adapters/*", may_use: &["crates/types", "crates/ports"], never: &[] },
     Layer { at: "bins/*", may_use: &["*"], never: &[] },
     Layer { at: "e2e", may_use: &["*"], never: &[] },
+    Layer { at: "fuzz", may_use: &["*"], never: &[] },
     Layer { at: "xtask", may_use: &[], never: &["tokio"] },
 ];
 

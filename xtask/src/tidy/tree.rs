@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use crate::run;
 
 /// Directories that hold Rust code of ours.
-const CODE: [&str; 4] = ["crates/", "bins/", "e2e/", "xtask/"];
+const CODE: [&str; 5] = ["crates/", "bins/", "e2e/", "fuzz/", "xtask/"];
 
 /// Paths relative to the root, with `/`, and their text (empty for what is not text).
 #[derive(Debug, Default)]
