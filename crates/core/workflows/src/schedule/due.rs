@@ -118,18 +118,15 @@ fn latest(due: &Due<'_>, first: Timestamp) -> Timestamp {
 pub fn note_made(due: &Due<'_>, time: Timestamp) -> ScheduleStatus {
     let mut status = due.status.clone();
     let ranges = &mut status.dropped_times;
-    let parts = match ranges.iter().position(|range| range.from < time && time < range.to) {
-        Some(place) => {
-            let range = ranges.remove(place);
-            status.dropped = status.dropped.saturating_sub(1);
-            vec![TimeRange { to: time, ..range }, TimeRange { from: time, ..range }]
-        }
-        None => {
-            let range = TimeRange { from: due.newest(), to: time };
-            status.dropped += due.occurrences.count_between(range.from, before(time));
-            status.last_scheduled_time = Some(time);
-            vec![range]
-        }
+    let parts = if let Some(place) = ranges.iter().position(|range| range.from < time && time < range.to) {
+        let range = ranges.remove(place);
+        status.dropped = status.dropped.saturating_sub(1);
+        vec![TimeRange { to: time, ..range }, TimeRange { from: time, ..range }]
+    } else {
+        let range = TimeRange { from: due.newest(), to: time };
+        status.dropped += due.occurrences.count_between(range.from, before(time));
+        status.last_scheduled_time = Some(time);
+        vec![range]
     };
     let has_any = |range: &TimeRange| due.occurrences.count_between(range.from, before(range.to)) > 0;
     ranges.extend(parts.into_iter().filter(has_any));
