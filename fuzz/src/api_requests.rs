@@ -128,7 +128,8 @@ fn page(input: &[u8]) {
         let Some(answer) = server.try_glance(&ask) else { return };
         assert!(answer.code < 500 || answer.code == 503, "{answer:?}");
         let policy = answer.headers.get("content-security-policy");
-        assert!(policy.is_some(), "an answer without a policy: {answer:?}");
+        // What is too long is refused before anybody knows that it is for the console.
+        assert!(policy.is_some() || answer.code == 414, "an answer without a policy: {answer:?}");
         assert_plain(&answer);
     });
 }
