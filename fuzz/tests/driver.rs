@@ -61,7 +61,7 @@ fn an_input_that_takes_too_long_is_found() {
     let finding = find("planted_time", |input| {
         let begin = Instant::now();
         // Longer than it may take, and shorter than what ends the process.
-        let length = if input.is_empty() { 1 } else { 0 };
+        let length = u64::from(input.is_empty());
         while begin.elapsed() < Duration::from_secs(length) {
             std::hint::spin_loop();
         }
